@@ -1,0 +1,34 @@
+# The two commands a newcomer needs: `make train` and `make test`.
+ENV ?= Pendulum-v1
+ALGO ?= bisac
+STEPS ?= $(if $(filter Pendulum-v1,$(ENV)),8000,1000000)
+SEED ?= 0
+ARGS ?=
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: train test check install clean
+
+train: $(VENV)/installed
+	@$(BIN)/bisac train $(ENV) --algo $(ALGO) --steps $(STEPS) --seed $(SEED) $(ARGS)
+
+test: check
+	$(BIN)/pytest -n 2
+
+check: $(VENV)/installed
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/basedpyright
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bisac needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,14 @@
+"""`python -m bisac`, and the `bisac` command."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    from bisac.cli import run  # after the interpreter is up: --help should not wait for more than it needs
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The algorithms, by the name users give them."""
+
+import dataclasses
+import difflib
+from functools import partial
+from typing import Any
+
+from bisac.algos.base import Algorithm, OffPolicy
+from bisac.algos.bidirectional_sac import BidirectionalSAC
+from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
+from bisac.algos.sac import SAC
+from bisac.errors import BisacError
+
+REGISTRY: dict[str, type[OffPolicy[Any]]] = {
+    "bisac": BidirectionalSAC,
+    "sac": SAC,
+    "forward-sac": ForwardSAC,
+    "forward-sac-actor": ForwardSACActor,
+}
+
+__all__ = [
+    "REGISTRY",
+    "SAC",
+    "Algorithm",
+    "BidirectionalSAC",
+    "ForwardSAC",
+    "ForwardSACActor",
+    "OffPolicy",
+    "algorithm_name",
+]
+
+
+def algorithm_name(algo: Algorithm[Any]) -> str:
+    """The name under which users know an algorithm."""
+    return next(name for name, kind in REGISTRY.items() if kind is type(algo))
+
+
+def make_algorithm(algo: str | OffPolicy[Any], hyperparameters: dict[str, Any]) -> OffPolicy[Any]:
+    """The algorithm of that name with these hyperparameters, or the given one with them replaced."""
+    if isinstance(algo, str) and algo not in REGISTRY:
+        raise BisacError(f"there is no algorithm '{algo}'; there are {', '.join(REGISTRY)}.")
+    make = REGISTRY[algo] if isinstance(algo, str) else partial(dataclasses.replace, algo)
+    kind = REGISTRY[algo] if isinstance(algo, str) else type(algo)
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in hyperparameters:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else f"; it has {', '.join(known)}."
+            raise BisacError(f"{kind.__name__} has no hyperparameter '{name}'{hint}")
+    return make(**hyperparameters)

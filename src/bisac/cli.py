@@ -1,0 +1,154 @@
+"""The command line. Each command is a dataclass that tyro turns into flags and help."""
+
+import dataclasses
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from bisac.algos import REGISTRY, OffPolicy
+from bisac.api import load, policy_file
+from bisac.console import TrainingDisplay, show_outcome
+from bisac.envs.spec import PAPER_TASKS
+from bisac.errors import BisacError
+from bisac.training.evaluate import Evaluator
+from bisac.training.train import TrainSettings, run_training
+from bisac.training.video import record_video
+
+WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous control
+
+  bisac train Pendulum-v1 --steps 8000      train, in about a minute
+  bisac train Hopper-v5 --algo sac          another task, another algorithm
+  bisac eval runs/Pendulum-v1/bisac/seed0   judge it; --video films it
+  bisac list                                algorithms and tasks
+
+Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
+
+Algo = TypeVar("Algo", bound=OffPolicy[Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainCommand(Generic[Algo]):
+    """Train a policy on a Gymnasium environment; the run folder holds all that comes out."""
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """The environment's id, such as Hopper-v5 or my_package:MyEnv-v0."""
+    run: TrainSettings
+    hyperparameters: Algo
+    algo: str = "bisac"
+    """The algorithm: bisac, sac, forward-sac (critic only) or forward-sac-actor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalCommand:
+    """Evaluate a trained policy with its deterministic actions."""
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run folder or a policy file."""
+    episodes: int = 20
+    """Episodes to evaluate."""
+    seed: int = 0
+    """Seed of the episodes; training evaluates on other ones."""
+    env: str | None = None
+    """Another environment of the same sizes than the one it was trained on."""
+    video: bool = False
+    """Film one episode as an mp4 beside the policy."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line; returns the exit code."""
+    commands: dict[str, Callable[[list[str], Console], int]] = {"train": _train, "eval": _eval, "list": _list}
+    console, problems = Console(), Console(stderr=True)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        console.print(WELCOME, highlight=False)
+        return 0
+    try:
+        if arguments[0] not in commands:
+            raise BisacError(f"there is no command '{arguments[0]}'; there are {', '.join(commands)}.")
+        return commands[arguments[0]](arguments[1:], console)
+    except BisacError as error:
+        problems.print(f"[red]bisac:[/] {_plain(error)}", highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        problems.print("[red]bisac:[/] interrupted.", highlight=False)
+        return 128 + signal.SIGINT
+
+
+def _train(arguments: list[str], console: Console) -> int:
+    kind = REGISTRY[_named_algorithm(arguments)]
+    command = _parse(TrainCommand[kind], "train", arguments)
+    display = TrainingDisplay(console)
+    try:
+        outcome = run_training(command.env, command.hyperparameters, command.run, display)
+    finally:
+        display.end()
+    show_outcome(outcome, console)
+    return 128 + outcome.stopped_by if outcome.stopped_by is not None else 0
+
+
+def _eval(arguments: list[str], console: Console) -> int:
+    command = _parse(EvalCommand, "eval", arguments)
+    if command.episodes < 1:
+        raise BisacError(f"--episodes must be at least 1, got {command.episodes}.")
+    policy = load(command.run)
+    env = command.env or policy.spec.env_id
+    evaluator = Evaluator(env, command.episodes, command.seed)
+    policy.check_fits(evaluator.spec)
+    with console.status(f"evaluating {command.episodes} episodes of {env}"):
+        returns = evaluator(policy).returns
+    evaluator.close()
+    console.print(
+        f"return over {len(returns)} episodes of {env}: mean [bold]{returns.mean():,.1f}[/]  std {returns.std():,.1f}  "
+        f"min {returns.min():,.1f}  max {returns.max():,.1f}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if command.video:
+        with console.status("filming an episode"):
+            path = record_video(policy, env, policy_file(command.run).parent / "videos", command.seed)
+        console.print(f"video: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _list(arguments: list[str], console: Console) -> int:
+    if arguments:
+        raise BisacError("'bisac list' takes no arguments.")
+    algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
+    for name, kind in REGISTRY.items():
+        algorithms.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
+    tasks = Table("task", "simulator", title="The paper's tasks", title_justify="left", box=None)
+    for name, simulator in PAPER_TASKS.items():
+        tasks.add_row(f"[bold]{name}[/]", simulator)
+    console.print(algorithms, "", tasks)
+    console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
+    return 0
+
+
+def _named_algorithm(arguments: list[str]) -> str:
+    """The value of --algo, read before parsing: it decides which flags there are."""
+    name = "bisac"
+    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if flag == "--algo":
+            name = value
+        elif flag.startswith("--algo="):
+            name = flag.removeprefix("--algo=")
+    if name not in REGISTRY:
+        raise BisacError(f"there is no algorithm '{name}'; there are {', '.join(REGISTRY)}.")
+    return name
+
+
+Command = TypeVar("Command")
+
+
+def _parse(command: type[Command], name: str, arguments: list[str]) -> Command:
+    config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
+
+
+def _plain(error: BisacError) -> str:
+    """The message, with nothing in it read as markup."""
+    return str(error).replace("[", "\\[")

@@ -1,0 +1,1 @@
+"""Environments: the edge between Gymnasium's objects and our arrays."""

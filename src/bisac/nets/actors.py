@@ -1,0 +1,107 @@
+"""Policies: what turns observations into a distribution over actions, and all that a policy file has to carry."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from bisac.nets.critics import Marginals
+from bisac.nets.mlp import MLP, Activation
+from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, TanhGaussian
+from bisac.ops.projection import Projection, project
+from bisac.ops.quadrature import Grid
+
+
+class Actor(eqx.Module):
+    """A policy pi(a|s) on batches of observations."""
+
+    @abstractmethod
+    def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
+        """The distribution over actions at each observation."""
+
+    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+        """A sampled action, or the deterministic one."""
+        policy = self(obs)
+        return policy.sample(key).action if explore else policy.mode()
+
+
+class GaussianActor(Actor):
+    """SAC's actor: one network gives the mean and the log standard deviation of x."""
+
+    mlp: MLP
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation
+    ) -> "GaussianActor":
+        """A fresh actor."""
+        return GaussianActor(MLP.init(key, (obs_dim, *hidden, 2 * action_dim), activation))
+
+    def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
+        """The network's Gaussian."""
+        mean, log_std = jnp.split(self.mlp(obs), 2, axis=-1)
+        return TanhGaussian(mean, _bounded(log_std))
+
+
+class ProjectedActor(Actor):
+    """The forward-KL projection of exp(Q_i / alpha): Forward SAC's policy, with no network of its own."""
+
+    marginals: Marginals
+    log_alpha: Float[Array, ""]
+    grid: Grid = eqx.field(static=True)
+
+    def project(self, obs: Float[Array, "batch obs"]) -> Projection:
+        """mean* and var*, from the mean of the twins' marginals."""
+        curves = self.marginals.curves(obs, jnp.asarray(self.grid.actions)).mean(axis=0)  # (act, batch, point)
+        return jax.tree.map(jnp.transpose, project(curves, jnp.exp(self.log_alpha), self.grid))
+
+    def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
+        """The projected Gaussian."""
+        return projected_gaussian(self.project(obs))
+
+
+class CorrectedActor(Actor):
+    """The projection plus a learned correction (d, c): mean = mean* + d, log std = log std* + c."""
+
+    projected: ProjectedActor
+    correction: MLP
+
+    @staticmethod
+    def init_correction(
+        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation
+    ) -> MLP:
+        """A network whose output starts near zero, so that training starts at the projection."""
+        mlp = MLP.init(key, (obs_dim, *hidden, 2 * action_dim), activation)
+        return eqx.tree_at(lambda m: (m.weights[-1], m.biases[-1]), mlp, replace_fn=lambda leaf: 0.01 * leaf)
+
+    @staticmethod
+    def offsets(
+        correction: MLP, obs: Float[Array, "batch obs"]
+    ) -> tuple[Float[Array, "batch act"], Float[Array, "batch act"]]:
+        """(d, c), with c within (-2, 2)."""
+        d, c = jnp.split(correction(obs), 2, axis=-1)
+        return d, 2.0 * jnp.tanh(0.5 * c)
+
+    def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
+        """The corrected Gaussian."""
+        return corrected_gaussian(self.projected(obs), *self.offsets(self.correction, obs))
+
+
+def projected_gaussian(projection: Projection) -> TanhGaussian:
+    """The policy that a projection describes."""
+    least = jnp.exp(2.0 * LOG_STD_MIN)
+    return TanhGaussian(projection.mean, _bounded(0.5 * jnp.log(jnp.maximum(projection.var, least))))
+
+
+def corrected_gaussian(
+    projected: TanhGaussian, d: Float[Array, "batch act"], c: Float[Array, "batch act"]
+) -> TanhGaussian:
+    """The projected policy moved by (d, c)."""
+    return TanhGaussian(projected.mean + d, _bounded(projected.log_std + c))
+
+
+def _bounded(log_std: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    return jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)

@@ -1,0 +1,172 @@
+"""Critics: the joint one of SAC, and the paper's VDN-a decomposition. Both come as twins, stacked on a leading axis.
+
+Networks are stacked and vmapped outermost, the batch inside: then each layer of all twins and all action dimensions
+is one batched matrix product on contiguous memory.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from bisac.nets.mlp import MLP, Activation
+
+Decomposition = Literal["residual", "joint"]
+"""How sum_i Q_i + U is trained. `residual`: sum_i Q_i fits the target as if alone, U what it leaves; this makes the
+marginals identifiable. `joint`: only the sum is fitted, as in the paper."""
+
+
+class Joint(eqx.Module):
+    """Q(s, a) as one network on the concatenated state and action."""
+
+    mlp: MLP
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation
+    ) -> "Joint":
+        """Twins, stacked on the leading axis."""
+        sizes = (obs_dim + action_dim, *hidden, 1)
+        return Joint(jax.vmap(lambda k: MLP.init(k, sizes, activation))(jax.random.split(key)))
+
+    def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
+        """Q_j(s, a) of both twins."""
+        return _on_concatenated(self.mlp, obs, action)
+
+    def estimates(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[Float[Array, "twin batch"], ...]:
+        """What training regresses onto the TD target: Q itself."""
+        return (self(obs, action),)
+
+
+class Marginals(eqx.Module):
+    """Q_i(s, a_i) of every action dimension: an embedding of the scalar a_i, then a subnetwork on [s, e_i].
+
+    Leaves are stacked (twin, act, ...).
+    """
+
+    embeddings: MLP
+    subnetworks: MLP
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""],
+        obs_dim: int,
+        action_dim: int,
+        embedding: Sequence[int],
+        hidden: Sequence[int],
+        activation: Activation,
+    ) -> "Marginals":
+        """Twins of N subnetworks each."""
+
+        def one(key: Key[Array, ""]) -> Marginals:
+            embedding_key, subnetwork_key = jax.random.split(key)
+            return Marginals(
+                MLP.init(embedding_key, (1, *embedding), activation),
+                MLP.init(subnetwork_key, (obs_dim + embedding[-1], *hidden, 1), activation),
+            )
+
+        return jax.vmap(jax.vmap(one))(jax.random.split(key, (2, action_dim)))
+
+    def __call__(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> Float[Array, "twin act batch"]:
+        """Q_i at the given actions."""
+
+        def one(net: Marginals, state_part: Float[Array, "batch hidden"], a: Float[Array, "batch"]):
+            return net._finish(state_part + net._action_part(a))
+
+        return jax.vmap(jax.vmap(one, (0, 0, 1)), (0, 0, None))(self, self._state_part(obs), action)
+
+    def curves(
+        self, obs: Float[Array, "batch obs"], actions: Float[Array, "point"]
+    ) -> Float[Array, "twin act batch point"]:
+        """Q_i(s, .) at the same few actions for every state.
+
+        The first layer is linear, so its state part is computed once per state and its action part once per point.
+        The rest runs one network after another: the hidden layers of all at once would leave the cache, which at
+        Humanoid's size makes them three times slower.
+        """
+
+        def one(net_and_state_part: tuple[Marginals, Float[Array, "batch hidden"]]) -> Float[Array, "batch point"]:
+            net, state_part = net_and_state_part
+            return net._finish(state_part[:, None, :] + net._action_part(actions))
+
+        state_part = self._state_part(obs)
+        twins, dims = state_part.shape[:2]
+        nets = jax.tree.map(lambda leaf: leaf.reshape(twins * dims, *leaf.shape[2:]), (self, state_part))
+        return jax.lax.map(one, nets).reshape(twins, dims, *obs.shape[:1], *actions.shape)
+
+    def _state_part(self, obs: Float[Array, "batch obs"]) -> Float[Array, "twin act batch hidden"]:
+        """The observation's share of the subnetworks' first layer."""
+        return jnp.einsum("bi,tnih->tnbh", obs, self.subnetworks.weights[0][:, :, : obs.shape[-1]])
+
+    def _action_part(self, a: Float[Array, "*n"]) -> Float[Array, "*n hidden"]:
+        """The embedded action's share of it, with the bias; `self` is one dimension's slice."""
+        embedded = self.embeddings.act(self.embeddings(a[..., None]))
+        return embedded @ self.subnetworks.weights[0][-embedded.shape[-1] :] + self.subnetworks.biases[0]
+
+    def _finish(self, first: Float[Array, "*n hidden"]) -> Float[Array, "*n"]:
+        """Q_i from the first layer; `self` is one dimension's slice."""
+        return self.subnetworks.after_first(first)[..., 0]
+
+
+class Decomposed(eqx.Module):
+    """VDN-a: Q(s, a) = sum_i Q_i(s, a_i) + U(s, a)."""
+
+    marginals: Marginals
+    auxiliary: MLP
+    decomposition: Decomposition = eqx.field(static=True)
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""],
+        obs_dim: int,
+        action_dim: int,
+        hidden: Sequence[int],
+        embedding: Sequence[int],
+        subnetwork: Sequence[int],
+        activation: Activation,
+        decomposition: Decomposition,
+    ) -> "Decomposed":
+        """Twins, stacked on the leading axis."""
+        marginals_key, auxiliary_key = jax.random.split(key)
+        return Decomposed(
+            Marginals.init(marginals_key, obs_dim, action_dim, embedding, subnetwork, activation),
+            Joint.init(auxiliary_key, obs_dim, action_dim, hidden, activation).mlp,
+            decomposition,
+        )
+
+    def parts(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[Float[Array, "twin batch"], Float[Array, "twin batch"]]:
+        """sum_i Q_i and U, apart."""
+        return self.marginals(obs, action).sum(axis=1), _on_concatenated(self.auxiliary, obs, action)
+
+    def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
+        """Q_j(s, a) of both twins."""
+        separable, interaction = self.parts(obs, action)
+        return separable + interaction
+
+    def estimates(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[Float[Array, "twin batch"], ...]:
+        """What training regresses onto the TD target; the last is Q itself."""
+        separable, interaction = self.parts(obs, action)
+        if self.decomposition == "joint":
+            return (separable + interaction,)
+        return separable, jax.lax.stop_gradient(separable) + interaction
+
+
+Critic = Joint | Decomposed
+
+
+def _on_concatenated(
+    mlp: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+) -> Float[Array, "twin batch"]:
+    """A stacked network on [s, a]."""
+    return jax.vmap(MLP.__call__, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))[..., 0]

@@ -1,0 +1,1 @@
+"""Pure JAX functions: the mathematics of the paper, without networks or state."""

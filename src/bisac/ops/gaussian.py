@@ -1,0 +1,60 @@
+"""The tanh Gaussian: a = tanh(x) with x drawn from a diagonal Gaussian."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0
+"""Bounds of every policy's log standard deviation in x."""
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+def log_tanh_slope(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """log(1 - tanh(x)^2), which the naive form loses beyond |x| = 9 in float32."""
+    return 2.0 * (np.log(2.0) - x - jax.nn.softplus(-2.0 * x))
+
+
+class Sample(NamedTuple):
+    """An action and the log-probability of drawing it."""
+
+    action: Float[Array, "*batch act"]
+    log_prob: Float[Array, "*batch"]
+
+
+class TanhGaussian(eqx.Module):
+    """Distribution over actions in [-1, 1]^N; the last axis is the action's."""
+
+    mean: Float[Array, "*batch act"]
+    log_std: Float[Array, "*batch act"]
+
+    @property
+    def std(self) -> Float[Array, "*batch act"]:
+        """Standard deviation of x."""
+        return jnp.exp(self.log_std)
+
+    def mode(self) -> Float[Array, "*batch act"]:
+        """The deterministic action: the squashed mean of x."""
+        return jnp.tanh(self.mean)
+
+    def sample(self, key: Key[Array, ""]) -> Sample:
+        """A reparameterised action with its log-probability."""
+        x = self.mean + self.std * jax.random.normal(key, self.mean.shape)
+        return Sample(jnp.tanh(x), self.log_prob(x))
+
+    def log_prob(self, x: Float[Array, "*batch act"]) -> Float[Array, "*batch"]:
+        """Log-density of the action tanh(x). It takes x, for an action near a bound no longer determines it."""
+        z = (x - self.mean) * jnp.exp(-self.log_std)
+        log_normal = -0.5 * (jnp.square(z) + LOG_2PI) - self.log_std
+        return (log_normal - log_tanh_slope(x)).sum(-1)
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """Entropy of the action: that of x in closed form, plus E[log tanh'(x)] by Gauss-Hermite quadrature."""
+        z, w = np.polynomial.hermite_e.hermegauss(32)
+        x = self.mean[..., None] + self.std[..., None] * jnp.asarray(z, self.mean.dtype)
+        slope = log_tanh_slope(x) @ jnp.asarray(w / w.sum(), self.mean.dtype)
+        return (0.5 * (LOG_2PI + 1.0) + self.log_std + slope).sum(-1)

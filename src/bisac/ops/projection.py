@@ -1,0 +1,37 @@
+"""The forward-KL projection of a Boltzmann policy onto Gaussians, under tanh.
+
+For a diagonal Gaussian in x (a = tanh x), the minimiser of KL(q || pi) has the mean and the variance of each
+marginal of q. With q_i proportional to exp(Q_i / alpha) over actions, the change of variables brings in tanh'(x).
+This is the paper's final equation of its appendix on implementation.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bisac.ops.quadrature import Grid
+
+
+class Projection(NamedTuple):
+    """The projected Gaussian of each action dimension, and whether the grid could resolve it."""
+
+    mean: Float[Array, "*n"]
+    var: Float[Array, "*n"]
+    edge_mass: Float[Array, "*n"]
+    """Probability in the outer tenths of [-b, b]: where it is large, b cuts the marginal off."""
+
+
+def project(marginal_q: Float[Array, "*n point"], alpha: Float[Array, ""], grid: Grid) -> Projection:
+    """mean* and var* of exp(Q_i / alpha) in x, from Q_i at `grid.actions`.
+
+    The softmax over nodes is the normalised quadrature; it cannot overflow.
+    """
+    x = jnp.asarray(grid.nodes)
+    q = marginal_q @ jnp.asarray(grid.interpolation) if grid.points else marginal_q
+    p = jax.nn.softmax(q / alpha + grid.log_measure)  # (*n, node)
+    mean = p @ x
+    var = (p * jnp.square(x - mean[..., None])).sum(-1)
+    edge = jnp.abs(x) > 0.9 * grid.bound
+    return Projection(mean, var, p @ edge.astype(p.dtype))

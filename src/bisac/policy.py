@@ -1,0 +1,101 @@
+"""A trained policy: numpy in, numpy out, one safetensors file."""
+
+import dataclasses
+import json
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from bisac.algos import REGISTRY, Algorithm, algorithm_name
+from bisac.errors import BisacError
+from bisac.nets.actors import Actor
+from bisac.storage import load_arrays, load_metadata, save_arrays
+from bisac.types import Spec
+
+FORMAT, VERSION = "bisac-policy", "1"
+
+
+class Policy:
+    """What training gives: acts on NumPy observations, in the environment's own action units."""
+
+    def __init__(self, spec: Spec, algo: Algorithm[Any], actor: Actor, seed: int = 0):
+        self.spec = spec
+        self.algo = algo
+        self.actor = actor
+        self._key = jax.random.key(seed)
+
+    def predict(
+        self,
+        observation: np.ndarray,
+        state: None = None,  # noqa: ARG002  this and the next are for scripts that serve recurrent policies too
+        episode_start: np.ndarray | None = None,  # noqa: ARG002
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, None]:
+        """The action for one observation, or the actions for a batch of them."""
+        obs = np.asarray(observation, np.float32)
+        if obs.ndim not in (1, 2) or obs.shape[-1] != self.spec.obs_dim:
+            raise BisacError(
+                f"this policy takes observations of {self.spec.obs_dim} numbers ({self.spec.env_id}), "
+                f"one or a batch; got an array of shape {obs.shape}."
+            )
+        self._key, key = jax.random.split(self._key)
+        action = np.asarray(_act(self.actor, jnp.atleast_2d(obs), key, not deterministic))
+        low, high = (np.asarray(bound, np.float32) for bound in (self.spec.action_low, self.spec.action_high))
+        scaled = np.clip((high + low) / 2 + (high - low) / 2 * action, low, high)
+        return (scaled if obs.ndim == 2 else scaled[0]), None
+
+    def check_fits(self, spec: Spec) -> None:
+        """Refuse an environment that this policy was not trained for."""
+        if (self.spec.obs_dim, self.spec.action_dim) != (spec.obs_dim, spec.action_dim):
+            raise BisacError(
+                f"this policy was trained on {self.spec.env_id} ({self.spec.obs_dim} observations, "
+                f"{self.spec.action_dim} actions) and does not fit {spec.env_id} ({spec.obs_dim} observations, "
+                f"{spec.action_dim} actions)."
+            )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy as one safetensors file that `bisac.load` needs nothing else to read."""
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "algo": algorithm_name(self.algo),
+            "settings": json.dumps(dataclasses.asdict(self.algo)),
+            "spec": json.dumps(dataclasses.asdict(self.spec)),
+            "normalisation": "null",
+        }
+        try:
+            save_arrays(Path(path), self.actor, metadata)
+        except OSError as error:
+            raise BisacError(f"the policy cannot be written to {path}: {error.strerror}.") from error
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy file."""
+    metadata = load_metadata(path)
+    if metadata.get("format") != FORMAT:
+        raise BisacError(f"{path} is not a bisac policy file.")
+    if metadata.get("version") != VERSION:
+        raise BisacError(f"{path} has policy format {metadata.get('version')}; this bisac reads format {VERSION}.")
+    try:
+        spec = Spec(**_tuples(json.loads(metadata["spec"])))
+        algo = REGISTRY[metadata["algo"]](**_tuples(json.loads(metadata["settings"])))
+        skeleton = jax.eval_shape(lambda key: algo.actor(algo.init(spec, key)), jax.random.key(0))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
+    return Policy(spec, algo, load_arrays(path, skeleton))
+
+
+def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
+    """JSON's lists back as the tuples that settings hold."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+@partial(jax.jit, static_argnames="explore")
+def _act(actor: Actor, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+    return actor.act(obs, key, explore)

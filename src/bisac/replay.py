@@ -1,0 +1,62 @@
+"""Replay memory: a ring of transitions in arrays allocated once, with pure init, add and sample."""
+
+from typing import Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key, PyTree
+
+Item = TypeVar("Item")
+
+
+class Replay(eqx.Module, Generic[Item]):
+    """The last `capacity` items added, each leaf stacked along its leading axis."""
+
+    storage: Item
+    position: Int[Array, ""]
+    """Where the next item goes."""
+    size: Int[Array, ""]
+    """How many items are held."""
+
+    @property
+    def capacity(self) -> int:
+        """The most items it holds."""
+        return jax.tree.leaves(self.storage)[0].shape[0]
+
+
+def init(capacity: int, example: Item, width: int = 1) -> Replay[Item]:
+    """Empty memory for items like `example`, filled `width` at a time.
+
+    Rounded down to a multiple of `width`, so that what is added never wraps in the middle.
+    """
+    rows = capacity // width * width
+    storage = jax.tree.map(lambda leaf: jnp.zeros((rows, *jnp.shape(leaf)), jnp.result_type(leaf)), example)
+    # Two arrays, not one twice: the state that holds them is donated to the compiled step.
+    return Replay(storage, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def add(replay: Replay[Item], items: Item) -> Replay[Item]:
+    """The memory with a block of `width` items written over the oldest."""
+    width = jax.tree.leaves(items)[0].shape[0]
+    storage = jax.tree.map(
+        lambda rows, new: jax.lax.dynamic_update_slice_in_dim(rows, new, replay.position, axis=0),
+        replay.storage,
+        items,
+    )
+    return Replay(
+        storage,
+        (replay.position + width) % replay.capacity,
+        jnp.minimum(replay.size + width, replay.capacity),
+    )
+
+
+def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
+    """`count` items drawn uniformly with replacement from those held."""
+    index = jax.random.randint(key, (count,), 0, replay.size)
+    return jax.tree.map(lambda rows: rows[index], replay.storage)
+
+
+def bytes_needed(capacity: int, example: PyTree[Array]) -> int:
+    """Memory that `init` allocates."""
+    return capacity * sum(jnp.size(leaf) * jnp.result_type(leaf).itemsize for leaf in jax.tree.leaves(example))

@@ -1,0 +1,1 @@
+"""Training: the loop, evaluation, and everything that a run leaves on disk."""

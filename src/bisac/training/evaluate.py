@@ -1,0 +1,49 @@
+"""Evaluation: whole episodes with the deterministic policy, all of them in step."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bisac.envs.host import episode_seed
+from bisac.envs.spec import Env, EnvSource, make_env, spec_of
+from bisac.policy import Policy
+
+EVALUATION_STREAM = 2**31
+"""Takes the place of an environment's index in `episode_seed`: evaluation never repeats a training episode."""
+
+
+class Evaluation(NamedTuple):
+    """Undiscounted returns and lengths of episodes."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+
+class Evaluator:
+    """Environments for evaluation, made once."""
+
+    def __init__(self, source: EnvSource, episodes: int, seed: int):
+        self.envs: list[Env] = [make_env(source) for _ in range(episodes)]
+        self.spec = spec_of(source, self.envs[0])
+        self.seed = seed
+
+    def __call__(self, policy: Policy) -> Evaluation:
+        """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
+        seeds = [episode_seed(self.seed, EVALUATION_STREAM, i) for i in range(len(self.envs))]
+        obs = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds, strict=True)])
+        returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
+        running = np.ones(len(self.envs), bool)
+        while running.any():
+            actions, _ = policy.predict(obs)
+            for i in np.flatnonzero(running):
+                action = actions[i].reshape(self.envs[i].action_space.shape or ())
+                obs[i], reward, terminated, truncated, _ = self.envs[i].step(action)
+                returns[i] += float(reward)
+                lengths[i] += 1
+                running[i] = not (terminated or truncated)
+        return Evaluation(returns, lengths)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()

@@ -1,0 +1,75 @@
+"""The folder of a run: what lies where, and that nobody's earlier run is lost."""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from bisac.errors import BisacError
+from bisac.storage import write_atomic
+
+RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
+
+
+class RunDir:
+    """Paths inside a run folder."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.progress = self.path / "progress.csv"
+        self.policy = self.path / "policy.safetensors"
+        self.best = self.path / "best.safetensors"
+        self.curve = self.path / "learning_curve.png"
+        self.videos = self.path / "videos"
+
+    def create(self, overwrite: bool) -> None:
+        """Make the folder; refuse one that holds a run already, or clear that run if told to."""
+        if self.config.exists():
+            if not overwrite:
+                raise BisacError(
+                    f"{self.path} holds a run already; choose another --out, or --overwrite to lose that run."
+                )
+            self._clear()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_atomic(self.path / ".writable", b"")
+            (self.path / ".writable").unlink()
+        except OSError as error:
+            raise BisacError(f"the run folder {self.path} cannot be written: {error.strerror}.") from error
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Record what the run is made of, with versions and the command."""
+        write_atomic(self.config, (json.dumps(config | provenance(), indent=2) + "\n").encode())
+
+    def _clear(self) -> None:
+        """Remove a run's own files, and nothing else that a user may have put beside them."""
+        for path in [self.config, self.progress, self.policy, self.best, self.curve, *self.path.glob("events.out.*")]:
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self.videos, ignore_errors=True)
+
+
+def default_path(env_id: str, algo: str, seed: int) -> Path:
+    """Where a run goes unless told otherwise."""
+    return Path("runs") / env_id.replace("/", "-").replace(":", "-") / algo / f"seed{seed}"
+
+
+def provenance() -> dict[str, Any]:
+    """What a reader needs to reproduce a run: versions, machine, command."""
+    return {
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_VERSIONS},
+        "platform": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "command": sys.argv,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,53 @@
+"""Filming an episode, with or without a screen."""
+
+import os
+import sys
+from pathlib import Path
+
+import imageio.v2 as imageio
+import numpy as np
+
+from bisac.envs.host import episode_seed
+from bisac.envs.spec import make_env
+from bisac.errors import BisacError
+from bisac.policy import Policy
+from bisac.training.evaluate import EVALUATION_STREAM
+
+MISSING_GL = (
+    "MuJoCo cannot render here: the machine lacks a GL library; install Debian's libegl1 "
+    "(or libosmesa6, with MUJOCO_GL=osmesa) and try again."
+)
+
+
+def record_video(policy: Policy, env_id: str, folder: Path, seed: int) -> Path:
+    """One episode of the deterministic policy as an mp4 in `folder`."""
+    _choose_renderer()
+    try:
+        env = make_env(env_id, render_mode="rgb_array")
+        obs, _ = env.reset(seed=episode_seed(seed, EVALUATION_STREAM, 0))
+        frames, done = [env.render()], False
+    except BisacError:
+        raise
+    except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
+        raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
+    while not done:
+        action, _ = policy.predict(np.asarray(obs))
+        obs, _, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+        frames.append(env.render())
+        done = terminated or truncated
+    rate = env.metadata.get("render_fps", 30)
+    env.close()
+    path = folder / f"{env_id.replace('/', '-').replace(':', '-')}-seed{seed}.mp4"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        imageio.mimwrite(path, frames, fps=rate, macro_block_size=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    except OSError as error:
+        raise BisacError(f"the video cannot be written to {path}: {error}.") from error
+    return path
+
+
+def _choose_renderer() -> None:
+    """Without a screen, render off screen; what the user has set stays."""
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

@@ -1,0 +1,37 @@
+"""The few types that every layer shares."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Array, Float
+
+Metrics = dict[str, Float[Array, ""]]
+"""Scalars that an update reports, by the name they have in logs."""
+
+
+class Transition(NamedTuple):
+    """One step of experience, or a batch of them along leading axes."""
+
+    obs: Float[Array, "*batch obs"]
+    action: Float[Array, "*batch act"]
+    """In [-1, 1]; the environment's edge scales it to the environment's box."""
+    reward: Float[Array, "*batch"]
+    discount: Float[Array, "*batch"]
+    """0 where the episode terminated, else 1: a truncated episode still bootstraps."""
+    next_obs: Float[Array, "*batch obs"]
+    """The observation the action led to, even where the episode ended and another began."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a policy must know of an environment: sizes, and the box of its actions."""
+
+    env_id: str
+    obs_dim: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+
+    @property
+    def action_dim(self) -> int:
+        """Number of action dimensions N."""
+        return len(self.action_low)
