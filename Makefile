@@ -15,7 +15,7 @@ train: $(VENV)/installed
 	@$(BIN)/bisac train $(ENV) --algo $(ALGO) --steps $(STEPS) --seed $(SEED) $(ARGS)
 
 test: check
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check

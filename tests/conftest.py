@@ -1,8 +1,13 @@
 """Strictness for every test: shapes are checked at run time, and JAX promotes neither ranks nor dtypes silently."""
 
+import os
+
 from jaxtyping import install_import_hook
 
-install_import_hook("bisac", "beartype.beartype")
+# Tiny networks spend their time in compilation; this halves it. The command line is tested without.
+os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false"
+
+install_import_hook("bisac", "checked.checked")
 
 import jax  # noqa: E402
 

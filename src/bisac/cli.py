@@ -3,6 +3,7 @@
 import dataclasses
 import signal
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -73,6 +74,9 @@ def run(arguments: list[str]) -> int:
     except BisacError as error:
         problems.print(f"[red]bisac:[/] {_plain(error)}", highlight=False, soft_wrap=True)
         return 2
+    except OSError as error:  # a full disk, a folder that vanished: not ours to mend
+        problems.print(f"[red]bisac:[/] {error.strerror}: {error.filename or 'while writing'}.", highlight=False)
+        return 2
     except KeyboardInterrupt:
         problems.print("[red]bisac:[/] interrupted.", highlight=False)
         return 128 + signal.SIGINT
@@ -131,7 +135,7 @@ def _list(arguments: list[str], console: Console) -> int:
 def _named_algorithm(arguments: list[str]) -> str:
     """The value of --algo, read before parsing: it decides which flags there are."""
     name = "bisac"
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for flag, value in zip_longest(arguments, arguments[1:], fillvalue=""):
         if flag == "--algo":
             name = value
         elif flag.startswith("--algo="):
@@ -144,7 +148,7 @@ def _named_algorithm(arguments: list[str]) -> str:
 Command = TypeVar("Command")
 
 
-def _parse(command: type[Command], name: str, arguments: list[str]) -> Command:
+def _parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
 

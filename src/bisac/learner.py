@@ -29,6 +29,7 @@ class Learner(eqx.Module, Generic[Model]):
     ) -> tuple["Learner[Model]", Float[Array, ""], Aux]:
         """One gradient step on `loss`, which returns its value and whatever else it found on the way."""
         (value, aux), gradient = jax.value_and_grad(loss, has_aux=True)(self.model)
-        updates, opt_state = optimiser.update(gradient, self.opt_state)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises floats to its integer counter
+            updates, opt_state = optimiser.update(gradient, self.opt_state)
         model = jax.tree.map(jnp.add, self.model, updates)
         return Learner(model, opt_state), value, aux

@@ -1,7 +1,6 @@
 """A trained policy: numpy in, numpy out, one safetensors file."""
 
 import dataclasses
-import json
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,7 @@ from bisac.nets.actors import Actor
 from bisac.storage import load_arrays, load_metadata, save_arrays
 from bisac.types import Spec
 
-FORMAT, VERSION = "bisac-policy", "1"
+FORMAT, VERSION = "bisac-policy", 1
 
 
 class Policy:
@@ -65,9 +64,9 @@ class Policy:
             "format": FORMAT,
             "version": VERSION,
             "algo": algorithm_name(self.algo),
-            "settings": json.dumps(dataclasses.asdict(self.algo)),
-            "spec": json.dumps(dataclasses.asdict(self.spec)),
-            "normalisation": "null",
+            "settings": dataclasses.asdict(self.algo),
+            "spec": dataclasses.asdict(self.spec),
+            "normalisation": None,
         }
         try:
             save_arrays(Path(path), self.actor, metadata)
@@ -83,10 +82,10 @@ def load_policy(path: Path) -> Policy:
     if metadata.get("version") != VERSION:
         raise BisacError(f"{path} has policy format {metadata.get('version')}; this bisac reads format {VERSION}.")
     try:
-        spec = Spec(**_tuples(json.loads(metadata["spec"])))
-        algo = REGISTRY[metadata["algo"]](**_tuples(json.loads(metadata["settings"])))
+        spec = Spec(**_tuples(metadata["spec"]))
+        algo = REGISTRY[metadata["algo"]](**_tuples(metadata["settings"]))
         skeleton = jax.eval_shape(lambda key: algo.actor(algo.init(spec, key)), jax.random.key(0))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
     return Policy(spec, algo, load_arrays(path, skeleton))
 

@@ -1,9 +1,10 @@
 """Files: atomic writes, and trees of arrays in safetensors. Nothing here can run code when it reads."""
 
+import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -30,18 +31,20 @@ def write_atomic(path: Path, content: bytes) -> None:
             raise
 
 
-def save_arrays(path: Path, tree: PyTree[Array], metadata: dict[str, str]) -> None:
-    """Write every leaf of a tree under its place in it, with metadata."""
-    write_atomic(path, safetensors.numpy.save(named_arrays(tree), metadata))
+def save_arrays(path: Path, tree: PyTree[Array | np.ndarray], metadata: dict[str, Any]) -> None:
+    """Write every leaf of a tree under its place in it, with metadata (anything that JSON can hold)."""
+    # Under one key, for safetensors orders several at random, and equal runs should give equal files.
+    write_atomic(path, safetensors.numpy.save(named_arrays(tree), {"bisac": json.dumps(metadata)}))
 
 
-def load_metadata(path: Path) -> dict[str, str]:
+def load_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a file that `save_arrays` wrote."""
     try:
         with safetensors.safe_open(path, "numpy") as file:
-            return file.metadata() or {}
-    except (OSError, safetensors.SafetensorError) as error:
+            metadata = json.loads((file.metadata() or {}).get("bisac", "{}"))
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
         raise BisacError(f"{path} cannot be read as a safetensors file: {error}.") from error
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def load_arrays(path: Path, skeleton: Tree) -> Tree:
@@ -60,7 +63,7 @@ def load_arrays(path: Path, skeleton: Tree) -> Tree:
     return jax.tree_util.tree_unflatten(structure, found)
 
 
-def named_arrays(tree: PyTree[Array]) -> dict[str, np.ndarray]:
+def named_arrays(tree: PyTree[Array | np.ndarray]) -> dict[str, np.ndarray]:
     """Leaves as NumPy arrays by their place in the tree."""
     return {_name(place): np.asarray(leaf) for place, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 

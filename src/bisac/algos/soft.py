@@ -84,12 +84,12 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
 
     def init_soft(self, spec: Spec, key: Key[Array, ""], critic: CriticKind, actor: ActorPart) -> SoftState[ActorPart]:
         """A fresh state around the given actor."""
-        make = self._decomposed if critic == "vdn-a" else self._joint
+        critics = (self._decomposed if critic == "vdn-a" else self._joint)(spec, key)
         alpha = self.initial_temperature if self.temperature == "learned" else self.temperature
         return SoftState(
             actor,
-            Learner.init(make(spec, key), optax.adam(self.critic_lr)),
-            make(spec, key),  # the same key: equal to the online critics, and yet not the same buffers
+            Learner.init(critics, optax.adam(self.critic_lr)),
+            jax.tree.map(jnp.copy, critics),  # not the same buffers: the state is donated to the compiled step
             Learner.init(jnp.log(jnp.float32(alpha)), optax.adam(self.temperature_lr)),
         )
 

@@ -67,7 +67,7 @@ class HostEnvs:
         next_obs = np.empty((len(self.envs), self.spec.obs_dim), np.float32)
         reward = np.empty(len(self.envs), np.float32)
         terminated = np.empty(len(self.envs), bool)
-        obs, finished = next_obs, []
+        ended: list[int] = []
         for i, env in enumerate(self.envs):
             box_action = scaled[i].reshape(env.action_space.shape or ())
             next_obs[i], reward[i], terminated[i], truncated, _ = env.step(box_action)
@@ -75,10 +75,12 @@ class HostEnvs:
             episode.actions.append(actions[i])
             episode.total_reward += float(reward[i])
             if terminated[i] or truncated:
-                finished.append(episode)
-                obs = next_obs.copy() if obs is next_obs else obs
-                obs[i] = self._reset_one(i)
+                ended.append(i)
         self._check_finite(next_obs, reward)
+        finished = [self.episodes[i] for i in ended]
+        obs = next_obs.copy() if ended else next_obs
+        for i in ended:
+            obs[i] = self._reset_one(i)
         return EnvStep(next_obs, obs, reward, terminated, finished)
 
     def close(self) -> None:

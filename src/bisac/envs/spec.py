@@ -55,7 +55,7 @@ def spec_of(source: EnvSource, env: Env) -> Spec:
 
 def _make_by_id(env_id: str, render_mode: str | None) -> Env:
     try:
-        return gym.make(env_id, render_mode=render_mode)
+        return gym.make(env_id, render_mode=render_mode) if render_mode else gym.make(env_id)
     except gym.error.UnregisteredEnv as error:
         raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
     except gym.error.DependencyNotInstalled as error:

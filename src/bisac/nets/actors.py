@@ -42,7 +42,7 @@ class GaussianActor(Actor):
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
         """The network's Gaussian."""
-        mean, log_std = jnp.split(self.mlp(obs), 2, axis=-1)
+        mean, log_std = jnp.split(jax.vmap(self.mlp)(obs), 2, axis=-1)
         return TanhGaussian(mean, _bounded(log_std))
 
 
@@ -82,7 +82,7 @@ class CorrectedActor(Actor):
         correction: MLP, obs: Float[Array, "batch obs"]
     ) -> tuple[Float[Array, "batch act"], Float[Array, "batch act"]]:
         """(d, c), with c within (-2, 2)."""
-        d, c = jnp.split(correction(obs), 2, axis=-1)
+        d, c = jnp.split(jax.vmap(correction)(obs), 2, axis=-1)
         return d, 2.0 * jnp.tanh(0.5 * c)
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:

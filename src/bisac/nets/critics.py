@@ -77,10 +77,12 @@ class Marginals(eqx.Module):
     ) -> Float[Array, "twin act batch"]:
         """Q_i at the given actions."""
 
-        def one(net: Marginals, state_part: Float[Array, "batch hidden"], a: Float[Array, "batch"]):
+        def one(net: Marginals, state_part: Float[Array, "hidden"], a: Float[Array, ""]) -> Float[Array, ""]:
             return net._finish(state_part + net._action_part(a))
 
-        return jax.vmap(jax.vmap(one, (0, 0, 1)), (0, 0, None))(self, self._state_part(obs), action)
+        over_batch = jax.vmap(one, (None, 0, 0))
+        over_dims = jax.vmap(over_batch, (0, 0, 1))
+        return jax.vmap(over_dims, (0, 0, None))(self, self._state_part(obs), action)
 
     def curves(
         self, obs: Float[Array, "batch obs"], actions: Float[Array, "point"]
@@ -94,7 +96,9 @@ class Marginals(eqx.Module):
 
         def one(net_and_state_part: tuple[Marginals, Float[Array, "batch hidden"]]) -> Float[Array, "batch point"]:
             net, state_part = net_and_state_part
-            return net._finish(state_part[:, None, :] + net._action_part(actions))
+            action_part = jax.vmap(net._action_part)(actions)
+            over_points = jax.vmap(lambda s, a: net._finish(s + a), (None, 0))
+            return jax.vmap(over_points, (0, None))(state_part, action_part)
 
         state_part = self._state_part(obs)
         twins, dims = state_part.shape[:2]
@@ -105,14 +109,14 @@ class Marginals(eqx.Module):
         """The observation's share of the subnetworks' first layer."""
         return jnp.einsum("bi,tnih->tnbh", obs, self.subnetworks.weights[0][:, :, : obs.shape[-1]])
 
-    def _action_part(self, a: Float[Array, "*n"]) -> Float[Array, "*n hidden"]:
+    def _action_part(self, a: Float[Array, ""]) -> Float[Array, "hidden"]:
         """The embedded action's share of it, with the bias; `self` is one dimension's slice."""
-        embedded = self.embeddings.act(self.embeddings(a[..., None]))
-        return embedded @ self.subnetworks.weights[0][-embedded.shape[-1] :] + self.subnetworks.biases[0]
+        embedded = self.embeddings.act(self.embeddings(a[None]))
+        return embedded @ self.subnetworks.weights[0][-len(embedded) :] + self.subnetworks.biases[0]
 
-    def _finish(self, first: Float[Array, "*n hidden"]) -> Float[Array, "*n"]:
+    def _finish(self, first: Float[Array, "hidden"]) -> Float[Array, ""]:
         """Q_i from the first layer; `self` is one dimension's slice."""
-        return self.subnetworks.after_first(first)[..., 0]
+        return self.subnetworks.after_first(first)[0]
 
 
 class Decomposed(eqx.Module):
@@ -169,4 +173,5 @@ def _on_concatenated(
     mlp: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
 ) -> Float[Array, "twin batch"]:
     """A stacked network on [s, a]."""
-    return jax.vmap(MLP.__call__, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))[..., 0]
+    over_batch = jax.vmap(MLP.__call__, (None, 0))
+    return jax.vmap(over_batch, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))[..., 0]

@@ -1,11 +1,13 @@
 """The multilayer perceptron under every network here."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 Activation = Literal["relu", "silu", "tanh"]
@@ -21,31 +23,33 @@ _ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {
 class MLP(eqx.Module):
     """Layers x W + b with an activation between them, for one input vector; vmap it over more."""
 
-    weights: tuple[Float[Array, "*stack in out"], ...]
-    biases: tuple[Float[Array, "*stack out"], ...]
+    weights: tuple[Float[Array, "*stack _in _out"], ...]
+    biases: tuple[Float[Array, "*stack _out"], ...]
     activation: Activation = eqx.field(static=True)
 
     @staticmethod
     def init(key: Key[Array, ""], sizes: Sequence[int], activation: Activation) -> "MLP":
-        """Weights and biases uniform within 1 / sqrt(inputs), the scheme SAC's published results rest on."""
-        weights, biases = [], []
-        for layer_key, inputs, outputs in zip(jax.random.split(key, len(sizes) - 1), sizes, sizes[1:], strict=False):
-            weight_key, bias_key = jax.random.split(layer_key)
-            limit = inputs**-0.5
-            weights.append(jax.random.uniform(weight_key, (inputs, outputs), minval=-limit, maxval=limit))
-            biases.append(jax.random.uniform(bias_key, (outputs,), minval=-limit, maxval=limit))
-        return MLP(tuple(weights), tuple(biases), activation)
+        """Weights and biases uniform within 1 / sqrt(inputs), the scheme SAC's published results rest on.
 
-    def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
+        All come from one draw, cut to shape: a draw for each array would take seconds to compile.
+        """
+        shapes = [shape for n, m in pairwise(sizes) for shape in ((n, m), (m,))]
+        counts = np.cumsum([np.prod(shape) for shape in shapes])
+        draws = jnp.split(jax.random.uniform(key, (int(counts[-1]),), minval=-1.0, maxval=1.0), counts[:-1])
+        limits = [n**-0.5 for n in sizes[:-1] for _ in ("weight", "bias")]
+        arrays = [limit * draw.reshape(shape) for limit, draw, shape in zip(limits, draws, shapes, strict=True)]
+        return MLP(tuple(arrays[::2]), tuple(arrays[1::2]), activation)
+
+    def __call__(self, x: Float[Array, "in"]) -> Float[Array, "out"]:
         """Output of the last layer, which has no activation."""
         return self.after_first(x @ self.weights[0] + self.biases[0])
 
-    def after_first(self, hidden: Float[Array, "*n hidden"]) -> Float[Array, "*n out"]:
+    def after_first(self, hidden: Float[Array, "hidden"]) -> Float[Array, "out"]:
         """The rest of the network, given the first layer before its activation."""
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
             hidden = self.act(hidden) @ weight + bias
         return hidden
 
-    def act(self, hidden: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    def act(self, hidden: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
         """The activation."""
         return _ACTIVATIONS[self.activation](hidden)

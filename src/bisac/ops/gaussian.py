@@ -55,6 +55,6 @@ class TanhGaussian(eqx.Module):
     def entropy(self) -> Float[Array, "*batch"]:
         """Entropy of the action: that of x in closed form, plus E[log tanh'(x)] by Gauss-Hermite quadrature."""
         z, w = np.polynomial.hermite_e.hermegauss(32)
-        x = self.mean[..., None] + self.std[..., None] * jnp.asarray(z, self.mean.dtype)
+        x = self.mean[..., None] + jnp.multiply.outer(self.std, jnp.asarray(z, self.mean.dtype))  # (*batch, act, node)
         slope = log_tanh_slope(x) @ jnp.asarray(w / w.sum(), self.mean.dtype)
         return (0.5 * (LOG_2PI + 1.0) + self.log_std + slope).sum(-1)

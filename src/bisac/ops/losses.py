@@ -13,7 +13,7 @@ Spread = Literal["std", "var", "kl"]
 
 def squared_error(q: Float[Array, "twin batch"], target: Float[Array, "batch"]) -> Float[Array, ""]:
     """TD error of both twins: summed over them, for each learns as if alone."""
-    return 0.5 * jnp.square(q - target).mean(axis=-1).sum()
+    return 0.5 * jnp.square(q - target[None]).mean(axis=-1).sum()
 
 
 def reverse_kl_loss(

@@ -28,10 +28,13 @@ def project(marginal_q: Float[Array, "*n point"], alpha: Float[Array, ""], grid:
 
     The softmax over nodes is the normalised quadrature; it cannot overflow.
     """
-    x = jnp.asarray(grid.nodes)
-    q = marginal_q @ jnp.asarray(grid.interpolation) if grid.points else marginal_q
-    p = jax.nn.softmax(q / alpha + grid.log_measure)  # (*n, node)
-    mean = p @ x
-    var = (p * jnp.square(x - mean[..., None])).sum(-1)
-    edge = jnp.abs(x) > 0.9 * grid.bound
-    return Projection(mean, var, p @ edge.astype(p.dtype))
+    x, log_measure = jnp.asarray(grid.nodes), jnp.asarray(grid.log_measure)
+    edges = (jnp.abs(x) > 0.9 * grid.bound).astype(x.dtype)
+
+    def one(q: Float[Array, "point"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        at_nodes = q @ jnp.asarray(grid.interpolation) if grid.points else q
+        p = jax.nn.softmax(at_nodes / alpha + log_measure)
+        mean = p @ x
+        return mean, p @ jnp.square(x - mean), p @ edges
+
+    return Projection(*jnp.vectorize(one, signature="(point)->(),(),()")(marginal_q))

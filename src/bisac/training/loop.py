@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import psutil
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from bisac import replay as replay_memory
 from bisac.algos import OffPolicy
@@ -53,16 +53,21 @@ def start(algo: OffPolicy[Any], envs: HostEnvs, seed: int) -> Run:
     width, spec = len(envs.envs), envs.spec
     check_memory(algo, spec)
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    state = jax.jit(algo.init, static_argnums=0)(spec, init_key)
-    example = _example(spec)
-    batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (algo.batch_size, *leaf.shape)), example)
-    _, metrics = jax.eval_shape(algo.update, state, batch, run_key)
-    sums = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
-    replay = replay_memory.init(algo.replay_size, example, width)
+    state, sums = _init(algo, spec, init_key)
+    replay = replay_memory.init(algo.replay_size, _example(spec), width)
     training = Training(state, replay, run_key, sums, jnp.zeros((), jnp.int32))
     obs = envs.reset()
-    training, action = first_action(algo, training, jnp.asarray(obs), algo.learning_starts > 0)
+    training, action = first_action(algo, training, obs, algo.learning_starts > 0)
     return Run(algo, envs, training, obs, np.asarray(action))
+
+
+@partial(jax.jit, static_argnames=("algo", "spec"))
+def _init(algo: OffPolicy[Any], spec: Spec, key: Key[Array, ""]) -> tuple[PyTree[Array], Metrics]:
+    """A fresh state, and the metrics that its updates will report at zero."""
+    state = algo.init(spec, key)
+    batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (algo.batch_size, *leaf.shape)), _example(spec))
+    _, metrics = jax.eval_shape(algo.update, state, batch, key)
+    return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
 
 
 def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
@@ -74,12 +79,12 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
     while run.step < steps:
         result = run.envs.step(run.action)
         discount = 1.0 - result.terminated.astype(np.float32)
-        host_arrays = (run.obs, run.action, result.reward, discount, result.next_obs)
-        transition = Transition(*map(jnp.asarray, host_arrays))
+        # The compiled call takes the host's arrays as they are: moving each by itself would cost more than the step.
+        experience: tuple[Any, ...] = (run.obs, run.action, result.reward, discount, result.next_obs)
         run.step += width
         due = max(0, int((run.step - algo.learning_starts) * algo.utd) - run.updates)
         random = run.step < algo.learning_starts
-        run.training, action = learn_and_act(algo, run.training, transition, jnp.asarray(result.obs), due, random)
+        run.training, action = learn_and_act(algo, run.training, Transition(*experience), result.obs, due, random)
         run.updates += due
         run.obs, run.action = result.obs, np.asarray(action)
         yield result.finished
@@ -90,9 +95,9 @@ def learn_and_act(
     algo: OffPolicy[Any],
     training: Training,
     transition: Transition,
-    obs: Float[Array, "env obs"],
-    updates: int,
-    random: bool,
+    obs: Float[Array | np.ndarray, "env obs"],
+    updates: int | Int[Array, ""],
+    random: bool | Bool[Array, ""],
 ) -> tuple[Training, Float[Array, "env act"]]:
     """Remember a transition of each environment, update so many times, and draw the next actions."""
     memory = replay_memory.add(training.replay, transition)
@@ -112,18 +117,18 @@ def learn_and_act(
 
 @partial(jax.jit, static_argnames="algo", donate_argnames="training")
 def first_action(
-    algo: OffPolicy[Any], training: Training, obs: Float[Array, "env obs"], random: bool
+    algo: OffPolicy[Any], training: Training, obs: Float[Array | np.ndarray, "env obs"], random: bool | Bool[Array, ""]
 ) -> tuple[Training, Float[Array, "env act"]]:
     """The actions that a run starts with."""
     return _draw_action(algo, training, obs, random)
 
 
 def _draw_action(
-    algo: OffPolicy[Any], training: Training, obs: Float[Array, "env obs"], random: bool
+    algo: OffPolicy[Any], training: Training, obs: Float[Array | np.ndarray, "env obs"], random: bool | Bool[Array, ""]
 ) -> tuple[Training, Float[Array, "env act"]]:
     """Explore: by the policy, or uniformly while `random`."""
     key, policy_key, uniform_key = jax.random.split(training.key, 3)
-    by_policy = algo.act(training.algo, obs, policy_key, explore=True)
+    by_policy = algo.act(training.algo, jnp.asarray(obs), policy_key, explore=True)
     uniform = jax.random.uniform(uniform_key, by_policy.shape, minval=-1.0, maxval=1.0)
     drawn = jnp.where(random, uniform, by_policy)
     return Training(training.algo, training.replay, key, training.metric_sums, training.metric_count), drawn
@@ -147,7 +152,7 @@ def check_memory(algo: OffPolicy[Any], spec: Spec) -> None:
         )
 
 
-def available_memory() -> float:
+def available_memory() -> int:
     """Bytes that can still be allocated where JAX puts its arrays."""
     stats = jax.devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class TrainSettings:
         return self.eval_every or max(1000, self.steps // 100)
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """Whoever shows a run to its user."""
 

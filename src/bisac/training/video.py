@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import imageio.v2 as imageio
@@ -40,7 +41,9 @@ def record_video(policy: Policy, env_id: str, folder: Path, seed: int) -> Path:
     path = folder / f"{env_id.replace('/', '-').replace(':', '-')}-seed{seed}.mp4"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        imageio.mimwrite(path, frames, fps=rate, macro_block_size=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        with warnings.catch_warnings():  # JAX warns of any fork; the encoder's process replaces itself at once
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            imageio.mimwrite(path, frames, fps=rate, macro_block_size=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
     except OSError as error:
         raise BisacError(f"the video cannot be written to {path}: {error}.") from error
     return path

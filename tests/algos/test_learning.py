@@ -1,0 +1,110 @@
+"""Each algorithm learns the known values and actions of the probe environments."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from probe_envs import BEST_ACTION, Bandit, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
+from scipy.linalg import solve_discrete_are
+
+from bisac.algos import SAC, BidirectionalSAC, ForwardSAC, ForwardSACActor
+from bisac.envs.host import HostEnvs
+from bisac.training.loop import off_policy_steps, start
+
+GAMMA = 0.9
+ALPHA = 0.02  # small, so that the soft values are close to the plain ones that the probes know
+SMALL = dict(
+    gamma=GAMMA, temperature=ALPHA, hidden=(64, 64), subnetwork=(32, 32), embedding=(16,), batch_size=64,
+    learning_starts=100, replay_size=3000, tau=0.05, critic_lr=3e-3,
+)  # fmt: skip
+ALGORITHMS = {
+    "sac": SAC(actor_lr=3e-3, **SMALL),
+    "sac-vdn-a": SAC(actor_lr=3e-3, critic="vdn-a", **SMALL),
+    "forward-sac": ForwardSAC(**SMALL),
+    "forward-sac-actor": ForwardSACActor(actor_lr=3e-3, **SMALL),
+    "bisac": BidirectionalSAC(actor_lr=3e-3, **SMALL),
+    "bisac-correction": BidirectionalSAC(actor_lr=3e-3, refinement="correction", **SMALL),
+    "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", spread="kl", **SMALL),
+}
+# Grouped, so that one worker compiles an algorithm once for all its probes: they share shapes on purpose.
+ALL = [pytest.param(algo, id=name, marks=pytest.mark.xdist_group(name)) for name, algo in ALGORITHMS.items()]
+every_algorithm = pytest.mark.parametrize("algo", ALL)
+main_algorithms = pytest.mark.parametrize("algo", [a for a in ALL if a.id not in ("sac-vdn-a", "bisac-joint-kl")])
+
+
+def trained(algo, env, steps=700):
+    run = start(algo, HostEnvs(env, 1, seed=0), seed=0)
+    for _ in off_policy_steps(run, steps):
+        pass
+    return run.training.algo
+
+
+def column(*values):
+    return jnp.array(values, jnp.float32)[:, None]
+
+
+@partial(jax.jit, static_argnums=0)
+def actions(algo, state, obs):
+    return algo.act(state, obs, jax.random.key(0), explore=False)
+
+
+@jax.jit
+def mean_q(state, obs, action):
+    return state.critic.model(obs, action).mean(0)
+
+
+@partial(jax.jit, static_argnums=0)
+def value_and_entropy(algo, state, obs):
+    """Q of the policy at each state, by averaging over its actions, and its entropy there."""
+    policy = algo.actor(state)(obs)
+    q = jax.vmap(lambda key: mean_q(state, obs, policy.sample(key).action))(jax.random.split(jax.random.key(1), 64))
+    return q.mean(0), policy.entropy()
+
+
+@every_algorithm
+@pytest.mark.parametrize("env", [Bandit, CorrelatedBandit])
+def test_bandit(algo, env):
+    state = trained(algo, env, steps=1200)
+    obs = column(0.0)
+    assert np.abs(np.asarray(actions(algo, state, obs)) - BEST_ACTION).max() < 0.15
+    for action in ([0.4, -0.3], [0.0, 0.0], [0.8, -0.3], [0.4, 0.3]):
+        d = np.array(action) - BEST_ACTION
+        reward = -(d @ d) - 2.0 * env.coupling * d[0] * d[1]
+        assert mean_q(state, obs, jnp.array([action]))[0] == pytest.approx(reward, abs=0.1)
+
+
+@main_algorithms
+def test_chain_discounts_the_second_reward(algo):
+    state = trained(algo, Chain)
+    value, entropy = (np.asarray(v) for v in value_and_entropy(algo, state, column(0.0, 1.0)))
+    assert value[1] == pytest.approx(1.0, abs=0.03)
+    assert value[0] == pytest.approx(GAMMA * (1.0 + ALPHA * entropy[1]), abs=0.04)
+
+
+@main_algorithms
+def test_truncation_bootstraps(algo):
+    state = trained(algo, Truncated)
+    value, entropy = (np.asarray(v) for v in value_and_entropy(algo, state, column(0.0, 1.0)))
+    assert value[0] == pytest.approx((1.0 + GAMMA * ALPHA * entropy[0]) / (1.0 - GAMMA), rel=0.05)
+
+
+@main_algorithms
+def test_action_depends_on_observation(algo):
+    state = trained(algo, Contextual)
+    learned = actions(algo, state, column(-1.0, 1.0))
+    assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.12
+
+
+@main_algorithms
+def test_linear_quadratic_regulator(algo):
+    state = trained(algo, LinearQuadratic, steps=2000)
+    a, b, q, r = np.sqrt(GAMMA) * np.eye(1), np.sqrt(GAMMA) * np.full((1, 2), 0.5), np.eye(1), 0.1 * np.eye(2)
+    p = solve_discrete_are(a, b, q, r)
+    gain = np.linalg.solve(r + b.T @ p @ b, b.T @ p @ a).sum()
+    states = np.linspace(-0.8, 0.8, 5, dtype=np.float32)
+    total = np.asarray(actions(algo, state, jnp.array(states)[:, None]).sum(axis=1))
+    assert np.abs(total + gain * states).max() < 0.4  # of 1.34 at the outer states
+    slope = np.polyfit(states, total, 1)[0]
+    assert slope == pytest.approx(-gain, rel=0.25)

@@ -1,0 +1,28 @@
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from bisac.learner import Learner
+
+
+def test_steps_are_those_of_adam():
+    rate, decay, decay2, small = 0.1, 0.9, 0.999, 1e-8
+    centre = np.array([1.0, -2.0, 0.5])
+    optimiser = optax.adam(rate)
+    learner = Learner.init({"w": jnp.array([0.0, 3.0, 2.0])}, optimiser)
+
+    def loss(model):
+        gap = model["w"] - jnp.asarray(centre, jnp.float32)
+        return (gap**4).sum(), gap
+
+    w, m, v = np.array([0.0, 3.0, 2.0]), np.zeros(3), np.zeros(3)
+    for step in (1, 2, 3):
+        gap = w - centre
+        learner, value, aux = learner.step(optimiser, loss)
+        np.testing.assert_allclose(value, (gap**4).sum(), rtol=1e-5)
+        np.testing.assert_allclose(aux, gap, rtol=1e-5)
+        gradient = 4.0 * gap**3
+        m = decay * m + (1.0 - decay) * gradient
+        v = decay2 * v + (1.0 - decay2) * gradient**2
+        w = w - rate * (m / (1.0 - decay**step)) / (np.sqrt(v / (1.0 - decay2**step)) + small)
+        np.testing.assert_allclose(learner.model["w"], w, rtol=1e-5)

@@ -1,0 +1,129 @@
+import csv
+import json
+import signal
+
+import numpy as np
+import pytest
+from probe_envs import Counter, Truncated
+from safetensors.numpy import load_file
+
+import bisac
+from bisac.algos import SAC
+from bisac.console import Quiet
+from bisac.envs.spec import make_env
+from bisac.training.evaluate import EVALUATION_STREAM, Evaluator, episode_seed
+from bisac.training.run_dir import RunDir
+from bisac.training.train import TrainSettings, run_training
+
+TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
+SHORT = dict(algo="sac", steps=60, eval_every=20, eval_episodes=3, verbose=False, **TINY)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "a"
+    bisac.train(Counter, out=out, **SHORT)
+    return out
+
+
+def rows(folder):
+    with (folder / "progress.csv").open() as file:
+        return [{name: value for name, value in row.items() if name != "wall_time"} for row in csv.DictReader(file)]
+
+
+def test_run_folder_is_complete(folder):
+    config = json.loads((folder / "config.json").read_text())
+    assert config["algo"] == "sac"
+    assert config["env"] == "Counter"
+    assert config["hyperparameters"]["batch_size"] == 4
+    assert config["run"]["steps"] == 60
+    assert config["versions"]["jax"]
+    assert [row["step"] for row in rows(folder)] == ["20", "40", "60"]
+    assert float(rows(folder)[-1]["critic_loss"]) >= 0.0
+    assert list(folder.glob("events.out.tfevents.*"))
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]  # no temporary file left
+    assert bisac.load(folder).predict(np.zeros(1))[0].shape == (2,)
+
+
+def test_seeded_runs_repeat_bit_for_bit(folder, tmp_path):
+    bisac.train(Counter, out=tmp_path / "b", **SHORT)
+    assert rows(tmp_path / "b") == rows(folder)
+    for name in ("policy.safetensors", "best.safetensors"):
+        assert (tmp_path / "b" / name).read_bytes() == (folder / name).read_bytes()
+    bisac.train(Counter, out=tmp_path / "c", seed=1, **SHORT)
+    assert rows(tmp_path / "c") != rows(folder)
+
+
+def test_best_policy_is_the_best_evaluated(folder):
+    best = max(float(row["eval_return"]) for row in rows(folder))
+    evaluator = Evaluator(Counter, 3, seed=0)
+    assert evaluator(bisac.load(folder / "best.safetensors")).returns.mean() == pytest.approx(best)
+
+
+def test_evaluation_equals_a_plain_loop(folder):
+    policy = bisac.load(folder)
+    result = Evaluator(Counter, 4, seed=5)(policy)
+    for i in range(4):
+        env, total, length, done = make_env(Counter), 0.0, 0, False
+        obs, _ = env.reset(seed=episode_seed(5, EVALUATION_STREAM, i))
+        while not done:
+            obs, reward, terminated, truncated, _ = env.step(policy.predict(obs)[0])
+            total, length, done = total + reward, length + 1, terminated or truncated
+        assert result.returns[i] == pytest.approx(total, abs=1e-5)
+        assert result.lengths[i] == length
+
+
+def test_existing_run_is_kept_unless_told(folder, tmp_path):
+    before = (folder / "policy.safetensors").read_bytes()
+    with pytest.raises(bisac.BisacError, match="holds a run already"):
+        bisac.train(Counter, out=folder, **SHORT)
+    assert (folder / "policy.safetensors").read_bytes() == before
+    out = tmp_path / "again"
+    bisac.train(Counter, out=out, **SHORT)
+    (out / "notes.txt").write_text("mine")
+    bisac.train(Counter, out=out, overwrite=True, **(SHORT | {"steps": 40}))
+    assert [row["step"] for row in rows(out)] == ["20", "40"]
+    assert (out / "notes.txt").read_text() == "mine"
+    assert len(list(out.glob("events.out.*"))) == 1
+
+
+def test_nothing_is_written_for_bad_input(tmp_path):
+    for bad in (dict(env="CartPole-v1"), dict(env="Hoper-v5")):
+        with pytest.raises(bisac.BisacError):
+            bisac.train(out=tmp_path / "x", verbose=False, **bad)
+    assert not (tmp_path / "x").exists()
+
+
+def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
+    class Explodes(Truncated):
+        def step(self, action):
+            return (np.full(1, 3e38, np.float32), 3e38, False, False, {})
+
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ is (nan|inf|-inf) at step 40"):
+        bisac.train(Explodes, out=tmp_path / "x", **(SHORT | {"eval_every": 40, "eval_episodes": 1}))
+    assert (tmp_path / "x" / "progress.csv").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_cleanly(number, tmp_path):
+    class Interrupts(Quiet):
+        def tick(self, step, episode_return):
+            if step == 30:
+                signal.raise_signal(number)
+
+    settings = TrainSettings(steps=10_000, eval_every=20, eval_episodes=1, out=tmp_path / "x")
+    outcome = run_training(Counter, SAC(**TINY), settings, Interrupts())
+    assert outcome.stopped_by == number
+    assert [row["step"] for row in outcome.rows] == [20.0]
+    assert RunDir(tmp_path / "x").policy.exists()
+    assert load_file(RunDir(tmp_path / "x").policy)
+
+
+def test_python_interface_passes_ctrl_c_on_after_saving(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Quiet, "tick", lambda _self, step, _return: signal.raise_signal(signal.SIGINT) if step == 30 else None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        bisac.train(Counter, out=tmp_path / "x", **SHORT)
+    assert bisac.load(tmp_path / "x")
