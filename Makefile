@@ -1,7 +1,7 @@
 # The two commands a newcomer needs: `make train` and `make test`.
 ENV ?= Pendulum-v1
 ALGO ?= bisac
-STEPS ?= $(if $(filter Pendulum-v1,$(ENV)),8000,1000000)
+STEPS ?= $(if $(filter Pendulum-v1,$(ENV)),6000,1000000)
 SEED ?= 0
 ARGS ?=
 

@@ -22,7 +22,7 @@ from bisac.training.video import record_video
 
 WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous control
 
-  bisac train Pendulum-v1 --steps 8000      train, in about a minute
+  bisac train Pendulum-v1 --steps 6000      train, in about a minute
   bisac train Hopper-v5 --algo sac          another task, another algorithm
   bisac eval runs/Pendulum-v1/bisac/seed0   judge it; --video films it
   bisac list                                algorithms and tasks

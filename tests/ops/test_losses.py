@@ -94,8 +94,9 @@ def test_projection_loss_is_least_at_the_projection(pair, spread):
 
     at = (projected.mean, projected.log_std)
     np.testing.assert_allclose(loss(*at), 0.0, atol=1e-7)
+    # The projection is a constant to the compiler, which rounds its exponential unlike the policy's at run time.
     for gradient in jax.jit(jax.grad(loss, argnums=(0, 1)))(*at):
-        np.testing.assert_allclose(gradient, 0.0, atol=1e-7)
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
     assert loss(projected.mean + 0.1, projected.log_std) > 0.0
     assert loss(projected.mean, projected.log_std + 0.1) > 0.0
 

@@ -8,7 +8,7 @@ from bisac.algos import SAC
 from bisac.envs.host import HostEnvs, episode_seed
 from bisac.errors import BisacError
 from bisac.training import loop
-from bisac.training.loop import learn_and_act, off_policy_steps, start, take_metrics
+from bisac.training.loop import check_memory, learn_and_act, off_policy_steps, start, take_metrics
 
 TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
 
@@ -94,4 +94,6 @@ def test_replay_that_does_not_fit_is_refused(monkeypatch):
     assert needed == 1000 * 4 * (1 + 2 + 1 + 1 + 1)
     monkeypatch.setattr(loop, "available_memory", lambda: needed - 1)
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):
-        start(algo, HostEnvs(Counter, 1, 0), seed=0)
+        check_memory(algo, HostEnvs(Counter, 1, 0).spec, 1)
+    with pytest.raises(BisacError, match="at least the number of environments, 2000"):
+        check_memory(algo, HostEnvs(Counter, 1, 0).spec, 2000)

@@ -103,6 +103,23 @@ def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
     with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ is (nan|inf|-inf) at step 40"):
         bisac.train(Explodes, out=tmp_path / "x", **(SHORT | {"eval_every": 40, "eval_episodes": 1}))
     assert (tmp_path / "x" / "progress.csv").exists()
+    assert not (tmp_path / "x" / "policy.safetensors").exists()  # it would be of no use
+
+
+def test_failing_environment_leaves_what_was_learned(tmp_path):
+    class Fails(Truncated):
+        steps = 0
+
+        def step(self, action):
+            Fails.steps += 1
+            if Fails.steps == 50:
+                raise RuntimeError("the simulator is gone")
+            return super().step(action)
+
+    with pytest.raises(RuntimeError, match="the simulator is gone"):
+        bisac.train(Fails, out=tmp_path / "x", **SHORT)
+    assert bisac.load(tmp_path / "x")
+    assert (tmp_path / "x" / "learning_curve.png").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

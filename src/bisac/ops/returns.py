@@ -17,7 +17,7 @@ def td_target(
     next_value: Float[Array, "*batch"],
     gamma: float,
 ) -> Float[Array, "*batch"]:
-    """Y = r + gamma (1 - terminated) V(s'): the paper's target, with the discount and the termination it leaves out."""
+    """The target y = r + gamma (1 - terminated) V(s'): the paper's, with the discount and termination it leaves out."""
     return reward + gamma * discount * next_value
 
 

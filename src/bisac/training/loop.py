@@ -51,7 +51,6 @@ class Run:
 def start(algo: OffPolicy[Any], envs: HostEnvs, seed: int) -> Run:
     """A run about to take its first step."""
     width, spec = len(envs.envs), envs.spec
-    check_memory(algo, spec)
     init_key, run_key = jax.random.split(jax.random.key(seed))
     state, sums = _init(algo, spec, init_key)
     replay = replay_memory.init(algo.replay_size, _example(spec), width)
@@ -142,8 +141,10 @@ def take_metrics(run: Run) -> dict[str, float]:
     return {name: float(value / count) for name, value in sums.items()} if count else {}
 
 
-def check_memory(algo: OffPolicy[Any], spec: Spec) -> None:
-    """Refuse a replay memory that the machine cannot hold, before it is allocated."""
+def check_memory(algo: OffPolicy[Any], spec: Spec, num_envs: int) -> None:
+    """Refuse a replay memory that the machine cannot hold, or that cannot hold a step, before it is allocated."""
+    if algo.replay_size < num_envs:
+        raise BisacError(f"--replay-size must be at least the number of environments, {num_envs}.")
     needed, free = replay_memory.bytes_needed(algo.replay_size, _example(spec)), available_memory()
     if needed > free:
         raise BisacError(

@@ -20,7 +20,7 @@ from bisac.errors import BisacError
 from bisac.policy import Policy
 from bisac.training.evaluate import Evaluator
 from bisac.training.logs import Log, Row, draw_curve, not_finite, read_progress
-from bisac.training.loop import Run, off_policy_steps, start, take_metrics
+from bisac.training.loop import Run, check_memory, off_policy_steps, start, take_metrics
 from bisac.training.run_dir import RunDir, default_path
 
 
@@ -54,6 +54,10 @@ class TrainSettings:
         return self.eval_every or max(1000, self.steps // 100)
 
 
+class DivergedError(BisacError):
+    """Training reached numbers that are not finite."""
+
+
 @runtime_checkable
 class Watcher(Protocol):
     """Whoever shows a run to its user."""
@@ -82,25 +86,36 @@ class Outcome:
 def run_training(source: EnvSource, algo: OffPolicy[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
     """Train, and leave a run folder behind."""
     envs = HostEnvs(source, settings.num_envs, settings.seed)
-    run = start(algo, envs, settings.seed)
+    evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
+    check_memory(algo, envs.spec, settings.num_envs)
     run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
     run_dir.create(settings.overwrite)
     run_dir.write_config(_config(envs.spec.env_id, algo, settings))
-    evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
-    log = Log(run_dir, list(run.training.metric_sums))
     watcher.begin(run_dir, settings.steps)
+    run = start(algo, envs, settings.seed)
+    log = Log(run_dir, list(run.training.metric_sums))
     try:
         with stop_requests() as requests:
             _train(run, run_dir, settings, evaluator, log, watcher, requests)
+    except (DivergedError, KeyboardInterrupt):  # nothing worth keeping, or torn in the middle of a step
+        raise
+    except Exception:  # an environment that failed, say: what was learned until then is kept
+        _leave(run, run_dir, settings)
+        raise
     finally:
-        policy = _policy(run)
-        policy.save(run_dir.policy)
-        rows = read_progress(run_dir.progress)
-        draw_curve(rows, run_dir.curve, f"{algorithm_name(algo)} on {envs.spec.env_id}, seed {settings.seed}")
         log.close()
         envs.close()
         evaluator.close()
+    policy, rows = _leave(run, run_dir, settings)
     return Outcome(policy, run_dir, rows, requests[0] if requests else None)
+
+
+def _leave(run: Run, run_dir: RunDir, settings: TrainSettings) -> tuple[Policy, list[Row]]:
+    """Save the final policy and draw the learning curve."""
+    policy, rows = _policy(run), read_progress(run_dir.progress)
+    policy.save(run_dir.policy)
+    draw_curve(rows, run_dir.curve, f"{algorithm_name(run.algo)} on {run.envs.spec.env_id}, seed {settings.seed}")
+    return policy, rows
 
 
 def _train(
@@ -125,7 +140,7 @@ def _train(
             next_row += settings.evaluation_interval
             metrics = take_metrics(run)
             if bad := not_finite(metrics):
-                raise BisacError(
+                raise DivergedError(
                     f"training diverged: {bad} is {metrics[bad]} at step {run.step:,}; see {run_dir.path}."
                 )
             policy = _policy(run)
