@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
 from bisac.cli import run
+from bisac.training.run_dir import default_path
 
 SMALL = ["--hidden", "16", "--subnetwork", "8", "--embedding", "4", "--batch-size", "16", "--replay-size", "2000"]
 
@@ -44,6 +46,13 @@ def test_train_ends_with_a_summary(trained):
         assert re.search(expected, result.stdout)
     assert (cwd / "runs/Pendulum-v1/bisac/seed0/policy.safetensors").exists()
     assert result.stderr == ""
+
+
+def test_second_run_without_a_folder_takes_a_new_one(trained, monkeypatch):
+    cwd, _ = trained
+    monkeypatch.chdir(cwd)
+    assert default_path("Pendulum-v1", "bisac", 0) == Path("runs/Pendulum-v1/bisac/seed0-2")
+    assert default_path("Pendulum-v1", "bisac", 1) == Path("runs/Pendulum-v1/bisac/seed1")
 
 
 def test_eval_prints_statistics_and_films(trained, environment):

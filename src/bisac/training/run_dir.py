@@ -6,6 +6,7 @@ import platform
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,10 @@ class RunDir:
 
 
 def default_path(env_id: str, algo: str, seed: int) -> Path:
-    """Where a run goes unless told otherwise."""
-    return Path("runs") / env_id.replace("/", "-").replace(":", "-") / algo / f"seed{seed}"
+    """Where a run goes unless told otherwise: seedK, or seedK-2 and so on where that holds a run already."""
+    folder = Path("runs") / env_id.replace("/", "-").replace(":", "-") / algo
+    names = (f"seed{seed}" if n == 1 else f"seed{seed}-{n}" for n in count(1))
+    return next(folder / name for name in names if not RunDir(folder / name).config.exists())
 
 
 def provenance() -> dict[str, Any]:

@@ -39,7 +39,7 @@ class TrainSettings:
     eval_episodes: int = 10
     """Episodes in each evaluation, with the deterministic policy."""
     out: Path | None = None
-    """The run folder; by default runs/ENV/ALGO/seedK."""
+    """The run folder; by default runs/ENV/ALGO/seedK, or seedK-2 and so on where that is taken."""
     overwrite: bool = False
     """Replace a run that the folder holds already."""
 
