@@ -16,7 +16,7 @@ from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS
 from bisac.errors import BisacError
-from bisac.training.evaluate import Evaluator
+from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.train import TrainSettings, run_training
 from bisac.training.video import record_video
 
@@ -53,7 +53,7 @@ class EvalCommand:
     episodes: int = 20
     """Episodes to evaluate."""
     seed: int = 0
-    """Seed of the episodes; training evaluates on other ones."""
+    """Seed of the episodes; training's own evaluations use others whatever the seed."""
     env: str | None = None
     """Another environment of the same sizes than the one it was trained on."""
     video: bool = False
@@ -100,7 +100,7 @@ def _eval(arguments: list[str], console: Console) -> int:
         raise BisacError(f"--episodes must be at least 1, got {command.episodes}.")
     policy = load(command.run)
     env = command.env or policy.spec.env_id
-    evaluator = Evaluator(env, command.episodes, command.seed)
+    evaluator = Evaluator(env, command.episodes, command.seed, HELD_OUT_STREAM)
     policy.check_fits(evaluator.spec)
     with console.status(f"evaluating {command.episodes} episodes of {env}"):
         returns = evaluator(policy).returns

@@ -45,8 +45,7 @@ class Policy:
             )
         self._key, key = jax.random.split(self._key)
         action = np.asarray(_act(self.actor, jnp.atleast_2d(obs), key, not deterministic))
-        low, high = (np.asarray(bound, np.float32) for bound in (self.spec.action_low, self.spec.action_high))
-        scaled = np.clip((high + low) / 2 + (high - low) / 2 * action, low, high)
+        scaled = self.spec.to_box(action)
         return (scaled if obs.ndim == 2 else scaled[0]), None
 
     def check_fits(self, spec: Spec) -> None:

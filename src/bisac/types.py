@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Float
 
 Metrics = dict[str, Float[Array, ""]]
@@ -35,3 +36,8 @@ class Spec:
     def action_dim(self) -> int:
         """Number of action dimensions N."""
         return len(self.action_low)
+
+    def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
+        """Actions in [-1, 1] in the environment's own units."""
+        low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
+        return np.clip((high + low) / 2 + (high - low) / 2 * action, low, high)

@@ -11,7 +11,7 @@ import bisac
 from bisac.algos import SAC
 from bisac.console import Quiet
 from bisac.envs.spec import make_env
-from bisac.training.evaluate import EVALUATION_STREAM, Evaluator, episode_seed
+from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed
 from bisac.training.run_dir import RunDir
 from bisac.training.train import TrainSettings, run_training
 
@@ -59,6 +59,12 @@ def test_best_policy_is_the_best_evaluated(folder):
     best = max(float(row["eval_return"]) for row in rows(folder))
     evaluator = Evaluator(Counter, 3, seed=0)
     assert evaluator(bisac.load(folder / "best.safetensors")).returns.mean() == pytest.approx(best)
+
+
+def test_held_out_episodes_are_others():
+    seeds = [Evaluator(Counter, 20, 0, stream).seeds for stream in (EVALUATION_STREAM, HELD_OUT_STREAM)]
+    training = [episode_seed(0, i, n) for i in range(8) for n in range(100)]
+    assert len({*seeds[0], *seeds[1], *training}) == 840
 
 
 def test_evaluation_equals_a_plain_loop(folder):

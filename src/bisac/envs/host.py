@@ -53,8 +53,6 @@ class HostEnvs:
         self.steps = 0
         self.started = [0] * count
         self.episodes = [Episode(0)] * count
-        low, high = (np.asarray(bound, np.float32) for bound in (self.spec.action_low, self.spec.action_high))
-        self._middle, self._half = (high + low) / 2, (high - low) / 2
 
     def reset(self) -> FloatArray:
         """Start an episode in every environment."""
@@ -63,7 +61,7 @@ class HostEnvs:
     def step(self, actions: FloatArray) -> EnvStep:
         """Act in every environment, with actions in [-1, 1]; environments whose episode ends start another."""
         self.steps += 1
-        scaled = self._middle + self._half * actions
+        scaled = self.spec.to_box(actions)
         next_obs = np.empty((len(self.envs), self.spec.obs_dim), np.float32)
         reward = np.empty(len(self.envs), np.float32)
         terminated = np.empty(len(self.envs), bool)

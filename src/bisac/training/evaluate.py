@@ -8,8 +8,9 @@ from bisac.envs.host import episode_seed
 from bisac.envs.spec import Env, EnvSource, make_env, spec_of
 from bisac.policy import Policy
 
-EVALUATION_STREAM = 2**31
-"""Takes the place of an environment's index in `episode_seed`: evaluation never repeats a training episode."""
+EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
+"""Take the place of an environment's index in `episode_seed`: evaluation never repeats a training episode, and
+`bisac eval` none of those by which training chose its best policy."""
 
 
 class Evaluation(NamedTuple):
@@ -22,15 +23,14 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Environments for evaluation, made once."""
 
-    def __init__(self, source: EnvSource, episodes: int, seed: int):
+    def __init__(self, source: EnvSource, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
         self.envs: list[Env] = [make_env(source) for _ in range(episodes)]
         self.spec = spec_of(source, self.envs[0])
-        self.seed = seed
+        self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
     def __call__(self, policy: Policy) -> Evaluation:
         """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
-        seeds = [episode_seed(self.seed, EVALUATION_STREAM, i) for i in range(len(self.envs))]
-        obs = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds, strict=True)])
+        obs = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, self.seeds, strict=True)])
         returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
         running = np.ones(len(self.envs), bool)
         while running.any():

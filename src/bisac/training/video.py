@@ -12,7 +12,7 @@ from bisac.envs.host import episode_seed
 from bisac.envs.spec import make_env
 from bisac.errors import BisacError
 from bisac.policy import Policy
-from bisac.training.evaluate import EVALUATION_STREAM
+from bisac.training.evaluate import HELD_OUT_STREAM
 
 MISSING_GL = (
     "MuJoCo cannot render here: the machine lacks a GL library; install Debian's libegl1 "
@@ -25,7 +25,7 @@ def record_video(policy: Policy, env_id: str, folder: Path, seed: int) -> Path:
     _choose_renderer()
     try:
         env = make_env(env_id, render_mode="rgb_array")
-        obs, _ = env.reset(seed=episode_seed(seed, EVALUATION_STREAM, 0))
+        obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
         frames, done = [env.render()], False
     except BisacError:
         raise
