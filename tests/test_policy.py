@@ -105,7 +105,14 @@ def test_settings_are_checked():
         make_algorithm("bisac", {"epsilom": 1.0})
     with pytest.raises(bisac.BisacError, match="no algorithm 'foo'"):
         make_algorithm("foo", {})
-    for name, value in [("gamma", 1.5), ("tau", 0.0), ("epsilon", -1.0), ("simpson_intervals", 3), ("hidden", (0,))]:
+    for name, value in [
+        ("gamma", 1.5),
+        ("tau", 0.0),
+        ("epsilon", -1.0),
+        ("simpson_intervals", 3),
+        ("hidden", (0,)),
+        ("embedding", ()),
+    ]:
         with pytest.raises(bisac.BisacError, match=name.replace("_", "-")):
             make_algorithm("bisac", {name: value})
     assert make_algorithm(BidirectionalSAC(gamma=0.5), {"tau": 0.1}) == BidirectionalSAC(gamma=0.5, tau=0.1)

@@ -67,5 +67,6 @@ def require(settings: object, kind: str, holds: Callable[[Any], bool], *names: s
     """Refuse a setting that is not what it must be."""
     for name in names:
         value = getattr(settings, name)
-        if not all(holds(v) for v in (value if isinstance(value, tuple) else (value,))):
+        values = value if isinstance(value, tuple) else (value,)
+        if not values or not all(holds(v) for v in values):
             raise BisacError(f"--{name.replace('_', '-')} must be {kind}, got {value}.")
