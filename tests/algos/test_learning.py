@@ -31,7 +31,6 @@ ALGORITHMS = {
 # Grouped, so that one worker compiles an algorithm once for all its probes: they share shapes on purpose.
 ALL = [pytest.param(algo, id=name, marks=pytest.mark.xdist_group(name)) for name, algo in ALGORITHMS.items()]
 every_algorithm = pytest.mark.parametrize("algo", ALL)
-main_algorithms = pytest.mark.parametrize("algo", [a for a in ALL if a.id not in ("sac-vdn-a", "bisac-joint-kl")])
 
 
 def trained(algo, env, steps=700):
@@ -75,7 +74,7 @@ def test_bandit(algo, env):
         assert mean_q(state, obs, jnp.array([action]))[0] == pytest.approx(reward, abs=0.1)
 
 
-@main_algorithms
+@every_algorithm
 def test_chain_discounts_the_second_reward(algo):
     state = trained(algo, Chain)
     value, entropy = (np.asarray(v) for v in value_and_entropy(algo, state, column(0.0, 1.0)))
@@ -83,21 +82,22 @@ def test_chain_discounts_the_second_reward(algo):
     assert value[0] == pytest.approx(GAMMA * (1.0 + ALPHA * entropy[1]), abs=0.04)
 
 
-@main_algorithms
+@every_algorithm
 def test_truncation_bootstraps(algo):
     state = trained(algo, Truncated)
     value, entropy = (np.asarray(v) for v in value_and_entropy(algo, state, column(0.0, 1.0)))
     assert value[0] == pytest.approx((1.0 + GAMMA * ALPHA * entropy[0]) / (1.0 - GAMMA), rel=0.05)
 
 
-@main_algorithms
+@every_algorithm
 def test_action_depends_on_observation(algo):
     state = trained(algo, Contextual)
     learned = actions(algo, state, column(-1.0, 1.0))
     assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.12
 
 
-@main_algorithms
+# SAC with the VDN-a critic is left out because it fails: after these steps its gain is a quarter to a third too high.
+@pytest.mark.parametrize("algo", [a for a in ALL if a.id != "sac-vdn-a"])
 def test_linear_quadratic_regulator(algo):
     state = trained(algo, LinearQuadratic, steps=2000)
     a, b, q, r = np.sqrt(GAMMA) * np.eye(1), np.sqrt(GAMMA) * np.full((1, 2), 0.5), np.eye(1), 0.1 * np.eye(2)
