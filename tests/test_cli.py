@@ -12,6 +12,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from bisac.cli import run
+from bisac.training.logs import read_progress
+from bisac.training.manifest import read_manifest
 from bisac.training.run_dir import default_path
 
 SMALL = ["--hidden", "16", "--subnetwork", "8", "--embedding", "4", "--batch-size", "16", "--replay-size", "2000"]
@@ -64,22 +66,47 @@ def test_eval_prints_statistics_and_films(trained, environment):
     assert b"ftyp" in video.read_bytes()[:16]
 
 
+def start_run(environment, cwd, arguments):
+    """A process that trains in the folder x, once it has logged a row."""
+    command = [sys.executable, "-m", "bisac", *arguments]
+    process = subprocess.Popen(command, env=environment, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    progress, deadline = cwd / "x" / "progress.csv", time.monotonic() + 100
+    while not (progress.exists() and progress.read_text().count("\n") > 1):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+LONG = ["train", "Pendulum-v1", "--out", "x", "--eval-every", "300", "--eval-episodes", "1", "--learning-starts",
+        "100000", "--checkpoint-every", "200", *SMALL]  # fmt: skip
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_save_and_exit(number, code, environment, tmp_path):
-    command = [sys.executable, "-m", "bisac", "train", "Pendulum-v1", "--out", "x", "--eval-every", "300",
-               "--eval-episodes", "1", "--learning-starts", "100000", *SMALL]  # fmt: skip
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 100
-        progress = tmp_path / "x" / "progress.csv"
-        while not (progress.exists() and progress.read_text().count("\n") > 1):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with start_run(environment, tmp_path, LONG) as process:
         process.send_signal(number)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "stopped early" in output
+    assert "go on with:  bisac resume x" in output
     assert load_file(tmp_path / "x" / "policy.safetensors")
     assert (tmp_path / "x" / "learning_curve.png").exists()
+    step = read_manifest(max((tmp_path / "x" / "checkpoints").glob("step-*"))).step
+    result = bisac(["resume", "x", "--steps", str(step + 10)], environment, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert f"going on from step {step:,}" in result.stdout
+    assert read_progress((tmp_path / "x" / "progress.csv").read_text())[-1]["step"] == step + 10
+
+
+def test_killed_process_leaves_a_run_that_goes_on(environment, tmp_path):
+    with start_run(environment, tmp_path, LONG) as process:
+        result = bisac(["resume", "x"], environment, tmp_path)
+        assert result.returncode == 2
+        assert "another process is training in x" in result.stderr
+        process.kill()
+    saved = read_manifest(max((tmp_path / "x" / "checkpoints").glob("step-*"))).step
+    result = bisac(["resume", "x", "--steps", str(saved + 1)], environment, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "final return" in result.stdout
 
 
 BAD_INPUT = [
@@ -94,6 +121,10 @@ BAD_INPUT = [
     (["eval", "nowhere"], "no run folder or policy file at nowhere"),
     (["eval", "."], "holds no policy"),
     (["eval", "nowhere", "--episodes", "0"], "--episodes must be at least 1"),
+    (["resume", "nowhere"], "nowhere is not a run folder"),
+    (["resume", "nowhere", "--gamma", "0.9"], "--gamma cannot change within a run"),
+    (["resume", "nowhere", "--algo=sac"], "--algo cannot change within a run"),
+    (["train", "Pendulum-v1", "--checkpoint-every", "-1"], "--checkpoint-every must be 0 or positive"),
     (["lisst"], "there is no command 'lisst'"),
     (["list", "--all"], "takes no arguments"),
 ]
@@ -123,11 +154,11 @@ def test_policy_of_another_task_is_refused(trained, capsys):
     assert "does not fit Hopper-v5" in capsys.readouterr().err
 
 
-def test_full_disk_is_told(capsys, monkeypatch, tmp_path):
-    def full(*_arguments):
-        raise OSError(28, "No space left on device", str(tmp_path / "progress.csv"))
+def test_full_disk_at_the_end_is_told(capsys, monkeypatch, tmp_path):
+    def full(path, _content):
+        raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("bisac.training.logs.Log.write", full)
+    monkeypatch.setattr("bisac.training.logs.write_atomic", full)
     arguments = [
         "train",
         "Pendulum-v1",

@@ -7,7 +7,7 @@ import pytest
 import bisac
 from bisac.algos import REGISTRY, BidirectionalSAC, make_algorithm
 from bisac.policy import Policy, load_policy
-from bisac.storage import save_arrays
+from bisac.storage import pack_arrays
 from bisac.types import Spec
 
 SPEC = Spec("Some-v0", 3, (-2.0, 0.0), (2.0, 10.0))
@@ -61,7 +61,7 @@ def test_wrong_observations_are_refused(shape):
 def damage(path, change):
     metadata = {"format": "bisac-policy", "version": 1, "algo": "sac", "normalisation": None}
     metadata |= {"settings": SMALL, "spec": {"env_id": "E", "obs_dim": 3, "action_low": [-1.0], "action_high": [1.0]}}
-    save_arrays(path, {"a": np.zeros(3)}, metadata | change)
+    path.write_bytes(pack_arrays({"a": np.zeros(3)}, metadata | change))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Bidirectional Soft Actor-Critic in JAX, for continuous control."""
+"""Bidirectional Soft Actor-Critic in JAX: SAC with forward and reverse KL divergence, for continuous control."""
 
-from bisac.api import load, train
+from bisac.api import load, resume, train
 from bisac.errors import BisacError
 from bisac.policy import Policy
 
-__all__ = ["BisacError", "Policy", "load", "train"]
+__all__ = ["BisacError", "Policy", "load", "resume", "train"]

@@ -1,6 +1,8 @@
-"""The Python interface: train a policy, load a policy."""
+"""The Python interface: train a policy, go on training it, load it."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from bisac.envs.spec import EnvSource
 from bisac.errors import BisacError
 from bisac.policy import Policy, load_policy
 from bisac.training.run_dir import RunDir
-from bisac.training.train import Outcome, TrainSettings, run_training
+from bisac.training.settings import TrainSettings
+from bisac.training.train import Outcome, resume_training, run_training
 
 
 def train(
@@ -22,6 +25,7 @@ def train(
     num_envs: int = 1,
     eval_every: int | None = None,
     eval_episodes: int = 10,
+    checkpoint_every: int = 10_000,
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     verbose: bool = True,
@@ -30,13 +34,37 @@ def train(
     """Train on an environment's id, or on a function that makes a Gymnasium environment.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them). Ctrl-C saves the
-    policy and the log, then raises KeyboardInterrupt.
+    run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
     algorithm = make_algorithm(algo, hyperparameters)
     folder = Path(out) if out is not None else None
-    settings = TrainSettings(steps, seed, num_envs, eval_every, eval_episodes, folder, overwrite)
-    outcome = run_training(env, algorithm, settings, TrainingDisplay() if verbose else Quiet())
-    return finish(outcome).policy
+    settings = TrainSettings(steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, folder, overwrite)
+    with _display(verbose) as display:
+        return finish(run_training(env, algorithm, settings, display)).policy
+
+
+def resume(
+    path: str | PathLike[str],
+    steps: int | None = None,
+    checkpoint_every: int | None = None,
+    env: EnvSource | None = None,
+    verbose: bool = True,
+) -> Policy:
+    """Go on with the run in a folder from its last checkpoint, bit for bit as if it had never stopped.
+
+    `steps` extends it. `env` is needed where the run was trained on a function that makes an environment.
+    """
+    with _display(verbose) as display:
+        return finish(resume_training(Path(path), display, steps, checkpoint_every, env)).policy
+
+
+@contextmanager
+def _display(verbose: bool) -> Iterator[Quiet | TrainingDisplay]:
+    display = TrainingDisplay() if verbose else Quiet()
+    try:
+        yield display
+    finally:
+        display.end()
 
 
 def finish(outcome: Outcome) -> Outcome:
@@ -49,17 +77,19 @@ def finish(outcome: Outcome) -> Outcome:
 
 
 def load(path: str | PathLike[str]) -> Policy:
-    """The policy of a run folder (its final one, or the best so far of a run that goes on), or of a policy file."""
+    """The policy of a run folder (its final one, or the best so far of a run that goes on), checkpoint or file."""
     return load_policy(policy_file(Path(path)))
 
 
 def policy_file(path: Path) -> Path:
-    """The policy file that a run folder, or the file itself, stands for."""
+    """The policy file that a run folder, a checkpoint's folder, or the file itself stands for."""
     if not path.exists():
         raise BisacError(f"there is no run folder or policy file at {path}.")
     if path.is_file():
         return path
-    for candidate in (RunDir(path).policy, RunDir(path).best):
+    # A checkpoint's folder has the same names; a run that was killed before its first evaluation has only those.
+    newest_first = sorted(RunDir(path).checkpoints.glob(f"step-*/{RunDir(path).policy.name}"), reverse=True)
+    for candidate in (RunDir(path).policy, RunDir(path).best, *newest_first):
         if candidate.exists():
             return candidate
     raise BisacError(f"{path} holds no policy file: it is not a run folder, or its run has not been evaluated yet.")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bisac.algos import REGISTRY, OffPolicy
@@ -17,7 +18,8 @@ from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS
 from bisac.errors import BisacError
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
-from bisac.training.train import TrainSettings, run_training
+from bisac.training.settings import MAY_CHANGE, TrainSettings
+from bisac.training.train import Outcome, resume_training, run_training
 from bisac.training.video import record_video
 
 WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous control
@@ -25,6 +27,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
   bisac train Pendulum-v1 --steps 6000      train, in about a minute
   bisac train Hopper-v5 --algo sac          another task, another algorithm
   bisac eval runs/Pendulum-v1/bisac/seed0   judge it; --video films it
+  bisac resume runs/Hopper-v5/sac/seed0     go on with a run that was stopped or killed
   bisac list                                algorithms and tasks
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
@@ -45,11 +48,23 @@ class TrainCommand(Generic[Algo]):
 
 
 @dataclasses.dataclass(frozen=True)
+class ResumeCommand:
+    """Go on with a run from its last checkpoint, bit for bit as if it had never stopped."""
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The run folder."""
+    steps: int | None = None
+    """Environment steps to train for in all; by default as many as the run was started for."""
+    checkpoint_every: int | None = None
+    """Steps between checkpoints from now on; by default as before."""
+
+
+@dataclasses.dataclass(frozen=True)
 class EvalCommand:
     """Evaluate a trained policy with its deterministic actions."""
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run folder or a policy file."""
+    """A run folder, a checkpoint's folder or a policy file."""
     episodes: int = 20
     """Episodes to evaluate."""
     seed: int = 0
@@ -62,7 +77,12 @@ class EvalCommand:
 
 def run(arguments: list[str]) -> int:
     """Run a command line; returns the exit code."""
-    commands: dict[str, Callable[[list[str], Console], int]] = {"train": _train, "eval": _eval, "list": _list}
+    commands: dict[str, Callable[[list[str], Console], int]] = {
+        "train": _train,
+        "resume": _resume,
+        "eval": _eval,
+        "list": _list,
+    }
     console, problems = Console(), Console(stderr=True)
     if not arguments or arguments[0] in ("-h", "--help"):
         console.print(WELCOME, highlight=False)
@@ -72,7 +92,7 @@ def run(arguments: list[str]) -> int:
             raise BisacError(f"there is no command '{arguments[0]}'; there are {', '.join(commands)}.")
         return commands[arguments[0]](arguments[1:], console)
     except BisacError as error:
-        problems.print(f"[red]bisac:[/] {_plain(error)}", highlight=False, soft_wrap=True)
+        problems.print(f"[red]bisac:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
     except OSError as error:  # a full disk, a folder that vanished: not ours to mend
         problems.print(f"[red]bisac:[/] {error.strerror}: {error.filename or 'while writing'}.", highlight=False)
@@ -85,13 +105,38 @@ def run(arguments: list[str]) -> int:
 def _train(arguments: list[str], console: Console) -> int:
     kind = REGISTRY[_named_algorithm(arguments)]
     command = _parse(TrainCommand[kind], "train", arguments)
+    return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
+
+
+def _resume(arguments: list[str], console: Console) -> int:
+    _refuse_changes(arguments)
+    command = _parse(ResumeCommand, "resume", arguments)
+    changes = command.steps, command.checkpoint_every
+    return _show(lambda display: resume_training(command.run, display, *changes), console)
+
+
+def _show(train: Callable[[TrainingDisplay], Outcome], console: Console) -> int:
+    """Train in front of the user; returns the exit code."""
     display = TrainingDisplay(console)
     try:
-        outcome = run_training(command.env, command.hyperparameters, command.run, display)
+        outcome = train(display)
     finally:
         display.end()
     show_outcome(outcome, console)
     return 128 + outcome.stopped_by if outcome.stopped_by is not None else 0
+
+
+def _refuse_changes(arguments: list[str]) -> None:
+    """Say why a setting of `train` is none of `resume`."""
+    kinds = (TrainSettings, *REGISTRY.values())
+    settings = {field.name.replace("_", "-") for kind in kinds for field in dataclasses.fields(kind)}
+    fixed = (settings | {"algo"}) - {name.replace("_", "-") for name in MAY_CHANGE}
+    for flag in arguments:
+        if (name := flag.removeprefix("--").partition("=")[0].replace("_", "-")) in fixed and flag.startswith("--"):
+            raise BisacError(
+                f"--{name} cannot change within a run; 'bisac resume' takes --steps and --checkpoint-every. Start "
+                f"another run with 'bisac train'."
+            )
 
 
 def _eval(arguments: list[str], console: Console) -> int:
@@ -151,8 +196,3 @@ Command = TypeVar("Command")
 def _parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
-
-
-def _plain(error: BisacError) -> str:
-    """The message, with nothing in it read as markup."""
-    return str(error).replace("[", "\\[")

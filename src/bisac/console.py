@@ -1,8 +1,10 @@
 """What a user sees of a run in the terminal."""
 
 import time
+import warnings
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bisac.training.logs import Row
@@ -13,7 +15,7 @@ from bisac.training.train import Outcome
 class Quiet:
     """Shows nothing."""
 
-    def begin(self, run_dir: RunDir, total: int) -> None:
+    def begin(self, run_dir: RunDir, step: int, total: int) -> None:
         """The run is about to start."""
 
     def tick(self, step: int, episode_return: float | None) -> None:
@@ -21,6 +23,10 @@ class Quiet:
 
     def row(self, row: Row) -> None:
         """A row was logged."""
+
+    def warn(self, text: str) -> None:
+        """Pass it on, for it must not be lost."""
+        warnings.warn(text, stacklevel=2)
 
     def end(self) -> None:
         """The run stopped."""
@@ -46,10 +52,12 @@ class TrainingDisplay:
         self._shown = self._mark_time = 0.0
         self._mark_step = 0
 
-    def begin(self, run_dir: RunDir, total: int) -> None:
+    def begin(self, run_dir: RunDir, step: int, total: int) -> None:
         """Show where the run lies, and start the bar."""
         self.console.print(f"run folder: {run_dir.path}", highlight=False, soft_wrap=True)
-        self._bar.update(self._task, total=total)
+        if step:
+            self.console.print(f"going on from step {step:,}", highlight=False)
+        self._bar.update(self._task, completed=step, total=total)
         self._bar.start()
 
     def tick(self, step: int, episode_return: float | None) -> None:
@@ -75,6 +83,11 @@ class TrainingDisplay:
             text = f"step {row['step']:>9,.0f}  return {row['eval_return']:>9,.1f} ± {row['eval_return_std']:,.1f}"
             self.console.print(f"{text}  {row['wall_time']:,.0f} s", highlight=False, soft_wrap=True)
 
+    def warn(self, text: str) -> None:
+        """Say it above the bar, and where errors go if there is none."""
+        console = self.console if self.console.is_terminal else Console(stderr=True)
+        console.print(f"[yellow]bisac:[/] {escape(text)}", highlight=False, soft_wrap=True)
+
     def end(self) -> None:
         """Leave the bar as it stands."""
         self._bar.stop()
@@ -86,7 +99,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     evaluated = [(row["eval_return"], row["eval_return_std"], row["step"]) for row in rows if row["step"]]
     lines = []
     if outcome.stopped_by is not None:
-        lines.append("[yellow]stopped early[/]; the policy and the log are saved.")
+        lines.append(f"[yellow]stopped early[/] and saved; go on with:  bisac resume {folder.path}")
     if evaluated:
         final, spread, step = evaluated[-1]
         best, _, best_step = max(evaluated, key=lambda item: item[0] or 0.0)

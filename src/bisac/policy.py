@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from bisac.algos import REGISTRY, Algorithm, algorithm_name
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
 from bisac.errors import BisacError
 from bisac.nets.actors import Actor
-from bisac.storage import load_arrays, load_metadata, save_arrays
+from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
 from bisac.types import Spec
 
 FORMAT, VERSION = "bisac-policy", 1
@@ -57,8 +57,8 @@ class Policy:
                 f"{spec.action_dim} actions)."
             )
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the policy as one safetensors file that `bisac.load` needs nothing else to read."""
+    def to_bytes(self) -> bytes:
+        """The content of a policy file."""
         metadata = {
             "format": FORMAT,
             "version": VERSION,
@@ -67,31 +67,33 @@ class Policy:
             "spec": dataclasses.asdict(self.spec),
             "normalisation": None,
         }
+        return pack_arrays(self.actor, metadata)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy as one safetensors file that `bisac.load` needs nothing else to read."""
         try:
-            save_arrays(Path(path), self.actor, metadata)
+            write_atomic(Path(path), self.to_bytes())
         except OSError as error:
             raise BisacError(f"the policy cannot be written to {path}: {error.strerror}.") from error
 
 
 def load_policy(path: Path) -> Policy:
     """Read a policy file."""
-    metadata = load_metadata(path)
+    content = read_file(path)
+    metadata = unpack_metadata(content, path)
     if metadata.get("format") != FORMAT:
         raise BisacError(f"{path} is not a bisac policy file.")
     if metadata.get("version") != VERSION:
         raise BisacError(f"{path} has policy format {metadata.get('version')}; this bisac reads format {VERSION}.")
     try:
-        spec = Spec(**_tuples(metadata["spec"]))
-        algo = REGISTRY[metadata["algo"]](**_tuples(metadata["settings"]))
-        skeleton = jax.eval_shape(lambda key: algo.actor(algo.init(spec, key)), jax.random.key(0))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        spec = Spec.from_json(metadata["spec"])
+        algo = algorithm_from_json(metadata["algo"], metadata["settings"])
+        key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
+        skeleton = jax.eval_shape(lambda key: algo.actor(algo.init(spec, key)), key)
+        jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
+    except Exception as error:  # whatever a stranger's settings make of the networks
         raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
-    return Policy(spec, algo, load_arrays(path, skeleton))
-
-
-def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
-    """JSON's lists back as the tuples that settings hold."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    return Policy(spec, algo, unpack_arrays(content, skeleton, path))
 
 
 @partial(jax.jit, static_argnames="explore")

@@ -1,5 +1,6 @@
 """Replay memory: a ring of transitions in arrays allocated once, with pure init, add and sample."""
 
+from functools import partial
 from typing import Generic, TypeVar
 
 import equinox as eqx
@@ -55,6 +56,22 @@ def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
     """`count` items drawn uniformly with replacement from those held."""
     index = jax.random.randint(key, (count,), 0, replay.size)
     return jax.tree.map(lambda rows: rows[index], replay.storage)
+
+
+@partial(jax.jit, static_argnames="count")
+def read_rows(replay: Replay[Item], start: int | Int[Array, ""], count: int) -> Item:
+    """`count` rows from `start` on, around the ring."""
+    index = (start + jnp.arange(count)) % replay.capacity
+    return jax.tree.map(lambda rows: rows[index], replay.storage)
+
+
+@partial(jax.jit, donate_argnames="storage")
+def write_rows(storage: Item, start: int | Int[Array, ""], rows: Item, count: int | Int[Array, ""]) -> Item:
+    """The storage with the first `count` of `rows` written from `start` on, around the ring."""
+    capacity, offered = (jax.tree.leaves(tree)[0].shape[0] for tree in (storage, rows))
+    row = jnp.arange(offered)
+    index = jnp.where(row < count, (start + row) % capacity, capacity)  # past the end: dropped
+    return jax.tree.map(lambda held, new: held.at[index].set(new, mode="drop"), storage, rows)
 
 
 def bytes_needed(capacity: int, example: PyTree[Array]) -> int:

@@ -1,14 +1,13 @@
-"""Files: atomic writes, and trees of arrays in safetensors. Nothing here can run code when it reads."""
+"""Files: atomic and durable writes, and trees of arrays in safetensors. Nothing here can run code when it reads."""
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-import safetensors
 import safetensors.numpy
 from jaxtyping import Array, PyTree
 
@@ -16,63 +15,104 @@ from bisac.errors import BisacError
 
 Tree = TypeVar("Tree")
 
+PARTIAL = ".partial"
+"""How the name of a file that is being written ends; one that a crash left behind is worth nothing."""
+
+
+def write_from(path: Path, offset: int, content: bytes) -> None:
+    """Write a file from `offset` on, where it ends then, so that it is on the disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.ftruncate(descriptor, offset)
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: a rename is not, until its folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves either the old one or the new one."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def save_arrays(path: Path, tree: PyTree[Array | np.ndarray], metadata: dict[str, Any]) -> None:
-    """Write every leaf of a tree under its place in it, with metadata (anything that JSON can hold)."""
-    # Under one key, for safetensors orders several at random, and equal runs should give equal files.
-    write_atomic(path, safetensors.numpy.save(named_arrays(tree), {"bisac": json.dumps(metadata)}))
-
-
-def load_metadata(path: Path) -> dict[str, Any]:
-    """The metadata of a file that `save_arrays` wrote."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
     try:
-        with safetensors.safe_open(path, "numpy") as file:
-            metadata = json.loads((file.metadata() or {}).get("bisac", "{}"))
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise BisacError(f"{path} cannot be read as a safetensors file: {error}.") from error
+        write_from(partial, 0, content)
+        os.replace(partial, path)
+        sync_folder(path.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def read_file(path: Path) -> bytes:
+    """A file's content, or one sentence why not."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BisacError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def pack_arrays(tree: PyTree[Array | np.ndarray], metadata: dict[str, Any]) -> bytes:
+    """Every leaf of a tree under its place in it, with metadata (anything that JSON can hold), as safetensors."""
+    # Under one key, for safetensors orders several at random, and equal runs should give equal files.
+    return safetensors.numpy.save(named_arrays(tree), {"bisac": json.dumps(metadata)})
+
+
+def unpack_metadata(content: bytes, name: str | Path) -> dict[str, Any]:
+    """The metadata of what `pack_arrays` gave; `name` tells the user which file is meant."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        metadata = json.loads(header.get("__metadata__", {}).get("bisac", "{}"))
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise BisacError(f"{name} cannot be read as a safetensors file: {error}.") from error
     return metadata if isinstance(metadata, dict) else {}
 
 
-def load_arrays(path: Path, skeleton: Tree) -> Tree:
-    """The tree that `save_arrays` wrote, given one of the same structure, shapes and dtypes."""
+def unpack_arrays(content: bytes, skeleton: Tree, name: str | Path) -> Tree:
+    """The tree that `pack_arrays` was given, from one of the same structure, shapes and dtypes."""
     try:
-        arrays = safetensors.numpy.load_file(path)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise BisacError(f"{path} cannot be read as a safetensors file: {error}.") from error
+        arrays = safetensors.numpy.load(content)
+    except Exception as error:  # whatever a stranger's file makes the parser do
+        raise BisacError(f"{name} cannot be read as a safetensors file: {error}.") from error
     leaves, structure = jax.tree_util.tree_flatten_with_path(skeleton)
     found = []
     for place, leaf in leaves:
-        array = arrays.get(_name(place))
-        if array is None or array.shape != leaf.shape or array.dtype != leaf.dtype:
-            raise BisacError(f"{path} does not fit its own settings at {_name(place)}: it is damaged or was edited.")
-        found.append(jax.numpy.asarray(array))
+        array, expected = arrays.get(_name(place)), _stored(leaf)
+        if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
+            raise BisacError(f"{name} does not fit its own settings at {_name(place)}: it is damaged or was edited.")
+        found.append(jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array))
     return jax.tree_util.tree_unflatten(structure, found)
 
 
 def named_arrays(tree: PyTree[Array | np.ndarray]) -> dict[str, np.ndarray]:
-    """Leaves as NumPy arrays by their place in the tree."""
-    return {_name(place): np.asarray(leaf) for place, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+    """Leaves as NumPy arrays by their place in the tree; random keys as the integers that they are made of."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {_name(place): np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for place, leaf in leaves}
+
+
+def leaf_names(tree: PyTree[Any]) -> list[str]:
+    """Where each leaf stands in the tree."""
+    return [_name(place) for place, _ in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _stored(leaf: Any) -> jax.ShapeDtypeStruct:
+    """Shape and dtype of a leaf as it lies in a file."""
+    return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _name(place: tuple[jax.tree_util.KeyEntry, ...]) -> str:
     return jax.tree_util.keystr(place, simple=True, separator=".")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,7 +1,7 @@
 """The few types that every layer shares."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -31,6 +31,15 @@ class Spec:
     obs_dim: int
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
+
+    @staticmethod
+    def from_json(fields: dict[str, Any]) -> "Spec":
+        """The spec that a file of ours holds; a ValueError, KeyError or TypeError where it holds none."""
+        low, high = (tuple(float(v) for v in fields[name]) for name in ("action_low", "action_high"))
+        spec = Spec(str(fields["env_id"]), int(fields["obs_dim"]), low, high)
+        if spec.obs_dim < 1 or not low or len(low) != len(high) or not np.isfinite(low + high).all():
+            raise ValueError(f"impossible sizes or bounds {fields}")
+        return spec
 
     @property
     def action_dim(self) -> int:

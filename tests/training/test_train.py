@@ -42,7 +42,7 @@ def test_run_folder_is_complete(folder):
     assert float(rows(folder)[-1]["critic_loss"]) >= 0.0
     assert list(folder.glob("events.out.tfevents.*"))
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
-    assert not [path for path in folder.iterdir() if path.name.startswith(".")]  # no temporary file left
+    assert not list(folder.rglob("*.partial"))
     assert bisac.load(folder).predict(np.zeros(1))[0].shape == (2,)
 
 
@@ -106,7 +106,7 @@ def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
         def step(self, action):
             return (np.full(1, 3e38, np.float32), 3e38, False, False, {})
 
-    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ is (nan|inf|-inf) at step 40"):
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ became nan in update 1, by step 13"):
         bisac.train(Explodes, out=tmp_path / "x", **(SHORT | {"eval_every": 40, "eval_episodes": 1}))
     assert (tmp_path / "x" / "progress.csv").exists()
     assert not (tmp_path / "x" / "policy.safetensors").exists()  # it would be of no use

@@ -26,7 +26,9 @@ __all__ = [
     "ForwardSAC",
     "ForwardSACActor",
     "OffPolicy",
+    "algorithm_from_json",
     "algorithm_name",
+    "make_algorithm",
 ]
 
 
@@ -48,3 +50,9 @@ def make_algorithm(algo: str | OffPolicy[Any], hyperparameters: dict[str, Any]) 
             hint = f"; did you mean {' or '.join(close)}?" if close else f"; it has {', '.join(known)}."
             raise BisacError(f"{kind.__name__} has no hyperparameter '{name}'{hint}")
     return make(**hyperparameters)
+
+
+def algorithm_from_json(name: str, settings: dict[str, Any]) -> OffPolicy[Any]:
+    """The algorithm that a file of ours names: JSON's lists are the tuples that settings hold."""
+    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+    return make_algorithm(name, tuples)

@@ -144,8 +144,8 @@ class Projecting(Soft[ActorPart]):
     def __post_init__(self):
         super().__post_init__()
         require(self, "positive", lambda v: v > 0, "integration_bound")
-        require(self, "even and at least 2", lambda v: v >= 2 and v % 2 == 0, "simpson_intervals")
-        require(self, "0 or at least 2", lambda v: v == 0 or v >= 2, "chebyshev_points")
+        require(self, "even and from 2 to 10000", lambda v: 2 <= v <= 10_000 and v % 2 == 0, "simpson_intervals")
+        require(self, "0 or from 2 to 200", lambda v: v == 0 or 2 <= v <= 200, "chebyshev_points")
 
     def projected(self, critic: Critic, temperature: Learner[Float[Array, ""]]) -> ProjectedActor:
         """The projection of the policy that this critic and temperature define."""

@@ -81,6 +81,32 @@ class HostEnvs:
             obs[i] = self._reset_one(i)
         return EnvStep(next_obs, obs, reward, terminated, finished)
 
+    def restore(self, steps: int, started: list[int], episodes: list[Episode], obs: FloatArray) -> list[int]:
+        """Bring every environment back into its episode by its seed and actions.
+
+        Returns the environments where that did not lead to the observation `obs`, bit for bit: they do not repeat
+        themselves when seeded, and begin a new episode, whose first observation takes its place in `obs`.
+        """
+        self.steps, self.started = steps, list(started)
+        strayed = []
+        for i, episode in enumerate(episodes):
+            if not self._repeats(i, episode, obs[i]):
+                strayed.append(i)
+                obs[i] = self._reset_one(i)
+            else:
+                self.episodes[i] = episode
+        return strayed
+
+    def _repeats(self, index: int, episode: Episode, expected: FloatArray) -> bool:
+        env = self.envs[index]
+        obs, total_reward = np.asarray(env.reset(seed=episode.seed)[0], np.float32), 0.0
+        for action in self.spec.to_box(np.reshape(episode.actions, (-1, self.spec.action_dim))):
+            obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+            total_reward += float(np.float32(reward))
+            if terminated or truncated:
+                return False
+        return np.asarray(obs, np.float32).tobytes() == expected.tobytes() and total_reward == episode.total_reward
+
     def close(self) -> None:
         """Close every environment."""
         for env in self.envs:

@@ -1,51 +1,100 @@
 """What a run tells while it goes: a row of progress.csv, TensorBoard events, the learning curve."""
 
 import csv
-import math
+import io
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
+from tensorboardX.summary import scalar
 
+from bisac.storage import write_atomic, write_from
+from bisac.training.loop import Record
 from bisac.training.run_dir import RunDir
 
 Row = dict[str, float | None]
 """One line of the log: None where there is nothing to tell yet."""
 
-LEADING = ("step", "wall_time", "eval_return", "eval_return_std", "episode_return", "episode_length")
+LEADING = ("step", "wall_time", "eval_return", "eval_return_std", "episode_return", "episode_length", "inexact_resumes")
 
 
 class Log:
-    """Appends rows to progress.csv and to TensorBoard's events."""
+    """A run's record as files: progress.csv, TensorBoard's events, the best policy.
 
-    def __init__(self, run_dir: RunDir, metrics: list[str]):
+    What cannot be written now, because the disk is full say, is written with the next row.
+    """
+
+    def __init__(self, run_dir: RunDir, record: Record, metrics: list[str], step: int):
         self.columns = [*LEADING, *sorted(metrics)]
-        self._path = run_dir.progress
-        self._events = SummaryWriter(str(run_dir.path))
-        self._append(self.columns)
+        self._run_dir, self._record = run_dir, record
+        self._best_written = b""
+        self._pending: list[tuple[Row, float]] = []
+        self._step = step
+        self._events: EventsWriter | None = None
+        if not record.progress:
+            record.progress = _line(self.columns)
+        # As the record has it: whatever an interrupted run wrote after it was saved is told again.
+        write_atomic(run_dir.progress, record.progress.encode())
+        self._written = len(record.progress.encode())
+        if record.best_policy:
+            self._write_best()
+        else:
+            run_dir.best.unlink(missing_ok=True)
 
-    def write(self, row: Row) -> None:
-        """Add a row, on disk when this returns."""
+    def add(self, row: Row) -> None:
+        """Add a row to the record."""
         values = [row.get(name) for name in self.columns]
-        self._append(["" if value is None else repr(value) for value in values])
-        step = int(row["step"] or 0)
-        for name, value in zip(self.columns[1:], values[1:], strict=True):
-            if value is not None:
-                self._events.add_scalar(_tag(name), value, step)
-        self._events.flush()
+        self._record.progress += _line(["" if value is None else repr(value) for value in values])
+        self._pending.append((row, time.time()))
+
+    def flush(self) -> None:
+        """Bring the files up to the record."""
+        content = self._record.progress.encode()
+        write_from(self._run_dir.progress, self._written, content[self._written :])  # over a line that a full disk tore
+        self._written = len(content)
+        self._write_best()
+        self._write_events()
 
     def close(self) -> None:
         """Finish the event file."""
-        self._events.close()
+        if self._events:
+            with suppress(OSError):
+                self._events.close()
 
-    def _append(self, fields: list[str]) -> None:
-        with self._path.open("a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(fields)
+    def _write_best(self) -> None:
+        if self._best_written != self._record.best_policy:
+            write_atomic(self._run_dir.best, self._record.best_policy)
+            self._best_written = self._record.best_policy
+
+    def _write_events(self) -> None:
+        # Not tensorboardX's SummaryWriter: its thread dies of a full disk, and the next row would wait for it for ever.
+        if self._events is None:
+            self._events = EventsWriter(str(self._run_dir.path / "events"), f".{os.getpid()}.{self._step}")
+            # Tells TensorBoard to forget what an interrupted run wrote beyond the step that this one goes on from.
+            start = SessionLog(status=SessionLog.START)
+            self._events.write_event(Event(wall_time=time.time(), step=self._step + 1, session_log=start))
+        while self._pending:
+            row, at = self._pending.pop(0)
+            for name in self.columns[1:]:
+                if (value := row.get(name)) is not None:
+                    summary = scalar(_tag(name), value)
+                    self._events.write_event(Event(wall_time=at, step=int(row["step"] or 0), summary=summary))
+        self._events.flush()
 
 
-def read_progress(path: Path) -> list[Row]:
+def _line(fields: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(fields)
+    return line.getvalue()
+
+
+def read_progress(text: str) -> list[Row]:
     """The rows of a progress.csv."""
-    with path.open(newline="") as file:
-        return [{name: float(value) if value else None for name, value in row.items()} for row in csv.DictReader(file)]
+    rows = csv.DictReader(io.StringIO(text))
+    return [{name: float(value) if value else None for name, value in row.items()} for row in rows]
 
 
 def draw_curve(rows: list[Row], path: Path, title: str) -> None:
@@ -73,12 +122,9 @@ def draw_curve(rows: list[Row], path: Path, title: str) -> None:
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, loc="best", fontsize=9)
-    figure.savefig(path)
-
-
-def not_finite(metrics: dict[str, float]) -> str | None:
-    """The name of a metric that is not finite, if any."""
-    return next((name for name, value in metrics.items() if not math.isfinite(value)), None)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_atomic(path, picture.getvalue())
 
 
 def _tag(name: str) -> str:

@@ -1,17 +1,20 @@
 """The folder of a run: what lies where, and that nobody's earlier run is lost."""
 
+import fcntl
 import json
 import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
-from bisac.storage import write_atomic
+from bisac.storage import read_file, write_atomic
 
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
 
@@ -27,31 +30,59 @@ class RunDir:
         self.best = self.path / "best.safetensors"
         self.curve = self.path / "learning_curve.png"
         self.videos = self.path / "videos"
+        self.checkpoints = self.path / "checkpoints"
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Be the only process that trains in this folder; one that dies, however it dies, leaves the place free."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("a")
+        except OSError as error:
+            raise BisacError(f"the run folder {self.path} cannot be written: {error.strerror}.") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise BisacError(
+                    f"another process is training in {self.path}; wait for it, or choose another."
+                ) from error
+            except OSError as error:
+                raise BisacError(f"the run folder {self.path} cannot be locked: {error.strerror}.") from error
+            yield
 
     def create(self, overwrite: bool) -> None:
-        """Make the folder; refuse one that holds a run already, or clear that run if told to."""
+        """Refuse a folder that holds a run already, or clear that run if told to."""
         if self.config.exists():
             if not overwrite:
                 raise BisacError(
-                    f"{self.path} holds a run already; choose another --out, or --overwrite to lose that run."
+                    f"{self.path} holds a run already; 'bisac resume' continues it; choose another --out, or "
+                    f"--overwrite to lose that run."
                 )
             self._clear()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            write_atomic(self.path / ".writable", b"")
-            (self.path / ".writable").unlink()
-        except OSError as error:
-            raise BisacError(f"the run folder {self.path} cannot be written: {error.strerror}.") from error
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Record what the run is made of, with versions and the command."""
         write_atomic(self.config, (json.dumps(config | provenance(), indent=2) + "\n").encode())
 
+    def read_config(self) -> dict[str, Any]:
+        """What `write_config` recorded."""
+        if not self.config.exists():
+            raise BisacError(f"{self.path} is not a run folder: it has no config.json.")
+        try:
+            config = json.loads(read_file(self.config))
+        except (ValueError, RecursionError) as error:
+            raise BisacError(f"{self.config} is damaged: {error}.") from error
+        if not isinstance(config, dict):
+            raise BisacError(f"{self.config} is damaged: it is not a JSON object.")
+        return config
+
     def _clear(self) -> None:
         """Remove a run's own files, and nothing else that a user may have put beside them."""
         for path in [self.config, self.progress, self.policy, self.best, self.curve, *self.path.glob("events.out.*")]:
             path.unlink(missing_ok=True)
-        shutil.rmtree(self.videos, ignore_errors=True)
+        for folder in (self.videos, self.checkpoints):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def default_path(env_id: str, algo: str, seed: int) -> Path:

@@ -1,75 +1,25 @@
 """Training from start to end: the loop, watched, evaluated, logged and saved."""
 
 import dataclasses
-import os
-import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
+from typing import Any
 
 from bisac.algos import OffPolicy, algorithm_name
-from bisac.algos.base import require
 from bisac.envs.host import HostEnvs
 from bisac.envs.spec import EnvSource
 from bisac.errors import BisacError
 from bisac.policy import Policy
+from bisac.training.checkpoint import Checkpoints, load
 from bisac.training.evaluate import Evaluator
-from bisac.training.logs import Log, Row, draw_curve, not_finite, read_progress
-from bisac.training.loop import Run, check_memory, off_policy_steps, start, take_metrics
+from bisac.training.logs import Log, Row
+from bisac.training.loop import DivergedError, Run, check_memory, start
 from bisac.training.run_dir import RunDir, default_path
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """How long and how to train, whatever the algorithm."""
-
-    steps: int = 1_000_000
-    """Environment steps to train for, summed over the environments."""
-    seed: int = 0
-    """Seed of everything random; the same seed repeats a run bit for bit on the same machine."""
-    num_envs: int = 1
-    """Environments stepped together."""
-    eval_every: int | None = None
-    """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
-    eval_episodes: int = 10
-    """Episodes in each evaluation, with the deterministic policy."""
-    out: Path | None = None
-    """The run folder; by default runs/ENV/ALGO/seedK, or seedK-2 and so on where that is taken."""
-    overwrite: bool = False
-    """Replace a run that the folder holds already."""
-
-    def __post_init__(self):
-        require(self, "at least 1", lambda v: v >= 1, "steps", "num_envs", "eval_episodes")
-        require(self, "at least 1", lambda v: v is None or v >= 1, "eval_every")
-        require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
-
-    @property
-    def evaluation_interval(self) -> int:
-        """Steps between evaluations."""
-        return self.eval_every or max(1000, self.steps // 100)
-
-
-class DivergedError(BisacError):
-    """Training reached numbers that are not finite."""
-
-
-@runtime_checkable
-class Watcher(Protocol):
-    """Whoever shows a run to its user."""
-
-    def begin(self, run_dir: RunDir, total: int) -> None:
-        """The run is about to start."""
-
-    def tick(self, step: int, episode_return: float | None) -> None:
-        """A step was taken; an episode may have ended in it."""
-
-    def row(self, row: Row) -> None:
-        """A row was logged."""
+from bisac.training.session import Session, Watcher
+from bisac.training.settings import TrainSettings, check_unchanged, differences, from_config, to_config
+from bisac.training.signals import stop_requests
 
 
 @dataclass
@@ -85,117 +35,111 @@ class Outcome:
 
 def run_training(source: EnvSource, algo: OffPolicy[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
     """Train, and leave a run folder behind."""
-    envs = HostEnvs(source, settings.num_envs, settings.seed)
-    evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
-    check_memory(algo, envs.spec, settings.num_envs)
-    run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
-    run_dir.create(settings.overwrite)
-    run_dir.write_config(_config(envs.spec.env_id, algo, settings))
-    watcher.begin(run_dir, settings.steps)
-    run = start(algo, envs, settings.seed)
-    log = Log(run_dir, list(run.training.metric_sums))
-    try:
-        with stop_requests() as requests:
-            _train(run, run_dir, settings, evaluator, log, watcher, requests)
-    except (DivergedError, KeyboardInterrupt):  # nothing worth keeping, or torn in the middle of a step
-        raise
-    except Exception:  # an environment that failed, say: what was learned until then is kept
-        _leave(run, run_dir, settings)
-        raise
-    finally:
-        log.close()
-        envs.close()
-        evaluator.close()
-    policy, rows = _leave(run, run_dir, settings)
-    return Outcome(policy, run_dir, rows, requests[0] if requests else None)
+    settings = dataclasses.replace(settings, eval_every=settings.evaluation_interval)
+    with _environments(source, settings) as (envs, evaluator):
+        check_memory(algo, envs.spec, settings.num_envs)
+        run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
+        with run_dir.training():
+            run_dir.create(settings.overwrite)
+            config = to_config(envs.spec.env_id, algo, settings)
+            run_dir.write_config(config)
+            watcher.begin(run_dir, 0, settings.steps)
+            run = start(algo, envs, settings.seed)
+            return _train(run, run_dir, config, settings, evaluator, Checkpoints(run_dir.checkpoints), watcher)
 
 
-def _leave(run: Run, run_dir: RunDir, settings: TrainSettings) -> tuple[Policy, list[Row]]:
-    """Save the final policy and draw the learning curve."""
-    policy, rows = _policy(run), read_progress(run_dir.progress)
-    policy.save(run_dir.policy)
-    draw_curve(rows, run_dir.curve, f"{algorithm_name(run.algo)} on {run.envs.spec.env_id}, seed {settings.seed}")
-    return policy, rows
+def resume_training(
+    path: Path,
+    watcher: Watcher,
+    steps: int | None = None,
+    checkpoint_every: int | None = None,
+    source: EnvSource | None = None,
+) -> Outcome:
+    """Go on with the run in a folder, as if it had never stopped; only how long, and how often it is saved, may change.
+
+    `source` is needed where the run was trained on a function that makes an environment.
+    """
+    run_dir = RunDir(path)
+    if not (run_dir.config.exists() or run_dir.checkpoints.is_dir()):
+        raise BisacError(f"{path} is not a run folder: it has no config.json.")
+    with run_dir.training():
+        checkpoints = Checkpoints(run_dir.checkpoints)
+        problems = checkpoints.recover()
+        if problems and not checkpoints.kept:
+            raise BisacError(f"no checkpoint of {path} is whole: {' '.join(problems)}")
+        for problem in problems:
+            watcher.warn(f"{problem} Using the checkpoint of step {checkpoints.kept[-1].step:,} instead.")
+        try:
+            recorded = run_dir.read_config()
+        except BisacError as error:
+            if not checkpoints.kept:
+                raise
+            watcher.warn(f"{error} Using the checkpoint's copy.")
+            recorded = checkpoints.kept[-1].config
+        algo, settings = from_config(recorded)
+        changes = {"steps": steps, "checkpoint_every": checkpoint_every}
+        settings = dataclasses.replace(settings, **{name: v for name, v in changes.items() if v is not None})
+        config = to_config(str(recorded.get("env")), algo, settings)
+        if checkpoints.kept:
+            check_unchanged(checkpoints.kept[-1].config, config)
+            if settings.steps < (step := checkpoints.kept[-1].step):
+                raise BisacError(f"the run has taken {step:,} steps already; --steps must be at least that.")
+        with _environments(source or config["env"], settings) as (envs, evaluator):
+            check_memory(algo, envs.spec, settings.num_envs)
+            if checkpoints.kept:
+                run, strayed = load(checkpoints.kept[-1], algo, envs)
+            else:  # stopped before the first checkpoint: the same seed repeats what was lost
+                run, strayed = start(algo, envs, settings.seed), []
+            for text in (*differences(recorded), *_strayed(envs, strayed)):
+                watcher.warn(text)
+            run_dir.write_config(config)
+            run_dir.policy.unlink(missing_ok=True)  # of an earlier stop; its checkpoint has it
+            watcher.begin(run_dir, run.step, settings.steps)
+            return _train(run, run_dir, config, settings, evaluator, checkpoints, watcher)
 
 
 def _train(
     run: Run,
     run_dir: RunDir,
+    config: dict[str, Any],
     settings: TrainSettings,
     evaluator: Evaluator,
-    log: Log,
+    checkpoints: Checkpoints,
     watcher: Watcher,
-    requests: list[int],
-) -> None:
-    """Consume the loop: evaluate, log and keep the best policy at each interval."""
-    started, best = time.monotonic(), -np.inf
-    next_row = settings.evaluation_interval
-    returns: list[float] = []
-    lengths: list[int] = []
-    for finished in off_policy_steps(run, settings.steps):
-        returns += [episode.total_reward for episode in finished]
-        lengths += [episode.length for episode in finished]
-        watcher.tick(run.step, returns[-1] if finished else None)
-        if run.step >= next_row or run.step >= settings.steps:
-            next_row += settings.evaluation_interval
-            metrics = take_metrics(run)
-            if bad := not_finite(metrics):
-                raise DivergedError(
-                    f"training diverged: {bad} is {metrics[bad]} at step {run.step:,}; see {run_dir.path}."
-                )
-            policy = _policy(run)
-            evaluation = evaluator(policy)
-            row: Row = {
-                "step": run.step,
-                "wall_time": round(time.monotonic() - started, 3),
-                "eval_return": float(evaluation.returns.mean()),
-                "eval_return_std": float(evaluation.returns.std()),
-                "episode_return": float(np.mean(returns)) if returns else None,
-                "episode_length": float(np.mean(lengths)) if lengths else None,
-            }
-            returns, lengths = [], []
-            if evaluation.returns.mean() > best:
-                best = evaluation.returns.mean()
-                policy.save(run_dir.best)
-            log.write(row | metrics)
-            watcher.row(row | metrics)
-        if requests:
-            return
+) -> Outcome:
+    """Consume the loop to its end or to a signal, and leave the folder in order."""
+    log = Log(run_dir, run.record, list(run.training.metric_sums), run.step)
+    session = Session(run, run_dir, config, settings, evaluator, checkpoints, log, watcher)
+    try:
+        with stop_requests() as requests:
+            session.consume(requests)
+    except (DivergedError, KeyboardInterrupt):  # nothing worth keeping, or torn in the middle of a step
+        raise
+    except Exception:  # an environment that failed, say: what was learned until then is kept
+        session.leave()
+        raise
+    finally:
+        log.close()
+    policy, rows = session.leave()
+    return Outcome(policy, run_dir, rows, requests[0] if requests else None)
 
 
 @contextmanager
-def stop_requests() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM ask the loop to end after its step instead of tearing it; a second one is not delayed."""
-    requests: list[int] = []
-
-    def request(number: int, _frame: Any) -> None:
-        requests.append(number)
-        signal.signal(number, previous[number])
-
-    previous = {}
+def _environments(source: EnvSource, settings: TrainSettings) -> Iterator[tuple[HostEnvs, Evaluator]]:
+    """Those to train in, and those to evaluate in."""
+    envs = HostEnvs(source, settings.num_envs, settings.seed)
+    evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, request)
-    except ValueError:  # not the main thread: signals are somebody else's there
-        pass
-    try:
-        yield requests
+        yield envs, evaluator
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        envs.close()
+        evaluator.close()
 
 
-def _policy(run: Run) -> Policy:
-    """The present policy. It shares memory with the run: use it before the next step."""
-    return Policy(run.envs.spec, run.algo, run.algo.actor(run.training.algo))
-
-
-def _config(env_id: str, algo: OffPolicy[Any], settings: TrainSettings) -> dict[str, Any]:
-    run = dataclasses.asdict(settings) | {"out": os.fspath(settings.out) if settings.out else None}
-    return {
-        "format": 1,
-        "env": env_id,
-        "algo": algorithm_name(algo),
-        "hyperparameters": dataclasses.asdict(algo),
-        "run": run,
-    }
+def _strayed(envs: HostEnvs, strayed: list[int]) -> list[str]:
+    if not strayed:
+        return []
+    return [
+        f"{envs.spec.env_id} does not repeat itself when seeded: {len(strayed)} of {len(envs.envs)} environments begin "
+        f"a new episode, so this resume is not exact (inexact_resumes in progress.csv)."
+    ]
