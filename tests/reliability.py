@@ -3,7 +3,9 @@
 The tests use this in small; `python tests/reliability.py` runs it in large and writes docs/reliability.md.
 """
 
+import argparse
 import csv
+import dataclasses
 import errno
 import hashlib
 import io
@@ -11,23 +13,33 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+from probe_envs import Counter
 from safetensors.numpy import load_file
 
+import bisac
+from bisac import cli
 from bisac.envs.host import HostEnvs
 from bisac.training.checkpoint import load
 from bisac.training.loop import check_memory
-from bisac.training.manifest import read_manifest
+from bisac.training.manifest import Stored, read_manifest
+from bisac.training.run_dir import RunDir
 from bisac.training.settings import from_config
 
 # Short enough that episodes are cut off as well as ended by a fall within a few hundred steps.
 gym.register("ShortHopper-v0", "gymnasium.envs.mujoco.hopper_v5:HopperEnv", max_episode_steps=25)
 HOPPER = "reliability:ShortHopper-v0"
+
+SMALL = dict(algo="sac", hidden=(8,), batch_size=4, learning_starts=12, replay_size=40, seed=3)
+SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, verbose=False)
+"""A run of a moment, on a probe environment."""
 
 SETTINGS = dict(steps=600, eval_every=150, eval_episodes=1, checkpoint_every=100)
 TINY = dict(hidden=(8,), batch_size=8, learning_starts=50, replay_size=300)
@@ -192,6 +204,42 @@ def faulty_disk(folder, fails, fault):
             setattr(os, name, original)
 
 
+def counted_calls(out):
+    """The calls of a run that goes well."""
+    with faulty_disk(out, never, Crash) as calls:
+        bisac.train(Counter, out=out, **SMALL, **SHORT)
+    return calls
+
+
+def crash_and_go_on(out, nth):
+    """A run that is dead from the n-th call on, then resumed."""
+    try:
+        with faulty_disk(out, lambda n: n >= nth, Crash):
+            bisac.train(Counter, out=out, **SMALL, **SHORT)
+    except Crash:
+        pass
+    if RunDir(out).config.exists():
+        bisac.resume(out, env=Counter, verbose=False)
+    else:  # it had not begun
+        bisac.train(Counter, out=out, **SMALL, **SHORT)
+
+
+def fail_and_go_on(out, nth, fault):
+    """A run whose n-th call fails, then resumed, for it may have ended; returns whether it did, and what it said."""
+    ended = False
+    with warnings.catch_warnings(record=True) as caught, faulty_disk(out, lambda n: n == nth, fault):
+        warnings.simplefilter("always")
+        try:
+            bisac.train(Counter, out=out, **SMALL, **SHORT)
+        except (bisac.BisacError, OSError):
+            ended = True
+    if RunDir(out).config.exists():
+        bisac.resume(out, env=Counter, verbose=False)
+    else:
+        bisac.train(Counter, out=out, **SMALL, **SHORT)
+    return ended, [str(warning.message) for warning in caught]
+
+
 # --- Damage to the files of a checkpoint ------------------------------------------------------------------------------
 
 
@@ -214,6 +262,13 @@ def damages(path):
         **{f"bit flipped at {at}": flip(at) for at in flips if at < size},
         "deleted": lambda content: None,
     }
+
+
+def every_file(folder):
+    """The files of the newest checkpoint."""
+    newest = read_manifest(max((folder / "checkpoints").glob("step-*")))
+    pieces = [newest.path.parent / "replay" / piece.file.name for piece in newest.pieces]
+    return [*sorted(newest.path.iterdir()), *pieces]
 
 
 def spoil(path, change):
@@ -282,6 +337,33 @@ def signed(manifest):
     return json.dumps(manifest | {"sha256": digest}).encode()
 
 
+def refusals(path, rounds, rng):
+    """How many of so many foreign files in the place of one of a checkpoint's are refused; others must be usable.
+
+    Every second one is mutated at random; the others are forged, so that the checksums do not give them away.
+    Anything but our own error is a failure.
+    """
+    whole, refused = {file: file.read_bytes() for file in path.parent.iterdir()}, 0
+    forge = {"policy.safetensors": forged_policy, "manifest.json": forged_manifest}.get(path.name, mutated)
+    for number in range(rounds):
+        path.write_bytes((forge if number % 2 else mutated)(whole[path], rng))
+        if path.name == "state.safetensors" and number % 2:
+            manifest = json.loads(whole[path.parent / "manifest.json"])
+            mark = dataclasses.asdict(Stored.of(path.name, path.read_bytes()))
+            manifest["files"][mark.pop("name")] = mark
+            (path.parent / "manifest.json").write_bytes(signed(manifest))
+        try:
+            if path.name == "policy.safetensors":
+                bisac.load(path).predict(np.zeros(1))
+            else:
+                open_checkpoint(path.parent, Counter)
+        except bisac.BisacError:
+            refused += 1
+        for file, content in whole.items():
+            file.write_bytes(content)
+    return refused
+
+
 def open_checkpoint(path, env):
     """All that a resume reads of a checkpoint."""
     checkpoint = read_manifest(path)
@@ -303,3 +385,146 @@ def forged_policy(content, rng):
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)
     return len(encoded).to_bytes(8, "little") + encoded + content[8 + size :]
+
+
+# --- All of it, in large ----------------------------------------------------------------------------------------------
+
+
+def main():
+    """Run everything, and write the table of docs/reliability.md."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=4, help="kills of each run, of every algorithm, with 1 and 3 envs")
+    parser.add_argument("--foreign", type=int, default=2000, help="foreign files of each kind")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "reliability.md")
+    options = parser.parse_args()
+    # One cache of compiled programs for all the processes; and a run that is killed compiles again and again.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ |= {
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        rows = [*kill_campaign(folder, options.kills), *disk_campaign(folder), *damage_campaign(folder)]
+        rows += foreign_campaign(folder, options.foreign)
+    table = ["| what was done to a run | times | what came of it |", "|---|---|---|"]
+    table += [f"| {what} | {times:,} | {result} |" for what, times, result in rows]
+    head, _, _ = options.out.read_text().partition(MARK)
+    options.out.write_text(head + MARK + "\n\n" + "\n".join(table) + "\n")
+
+
+MARK = "<!-- written by tests/reliability.py -->"
+
+
+def kill_campaign(folder, kills):
+    """SIGKILL at random moments, and in the middle of a save."""
+    rng, equal, survived, inside = random.Random(0), 0, 0, 0
+    runs = [(name, envs) for name in VARIANTS for envs in (1, 3)]
+    for name, envs in runs:
+        settings = SETTINGS | TINY | VARIANTS[name] | {"num_envs": envs}
+        where = folder / f"{name}-{envs}".replace(" ", "")
+        where.mkdir()
+        with (where / "log").open("w") as log:
+            assert killed_run(where / "straight", settings, [], log) == 0
+            survived += killed_run(where / "random", settings, [rng.uniform(0, 4) for _ in range(kills)], log)
+            inside += killed_in_saves(where / "saving", settings, [rng.randrange(20, 90) for _ in range(kills)], log)
+        equal += fingerprint(where / "random") == fingerprint(where / "straight")
+        equal += fingerprint(where / "saving") == fingerprint(where / "straight")
+        print(f"{name}, {envs} environments: {survived} kills, {inside} in a save; {equal} runs equal", flush=True)
+        assert all(count > 0 for count in endings(where / "straight"))
+    result = f"resumed, {equal} of {2 * len(runs)} runs end equal, bit for bit, to those never interrupted"
+    yield "process killed (SIGKILL) at a random moment, on Hopper with falls and time limits", survived, result
+    yield "process killed between two writes of its start, log or save", inside, "as above"
+
+
+def killed_in_saves(folder, settings, calls, log):
+    """Train in processes that kill themselves at the n-th call that changes a file; returns the kills."""
+    kills = 0
+    for nth in [*calls, 10**9]:
+        begun = (folder / "config.json").exists()
+        arguments = ["resume", folder] if begun else ["train", HOPPER, "--out", folder, *flags(settings)]
+        environment = command()["env"] | {"BISAC_TEST_CALL": str(nth), "BISAC_TEST_FOLDER": str(folder)}
+        process = subprocess.run(
+            [sys.executable, __file__, "--killed", *map(str, arguments)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            check=False,
+        )
+        assert process.returncode == (-signal.SIGKILL if nth < 10**9 else 0)
+        kills += process.returncode < 0
+    return kills
+
+
+def killed_process():
+    """What `killed_in_saves` starts."""
+
+    def fails(nth):
+        if nth == int(os.environ["BISAC_TEST_CALL"]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with faulty_disk(Path(os.environ["BISAC_TEST_FOLDER"]), fails, Crash):
+        sys.exit(cli.run(sys.argv[2:]))
+
+
+def disk_campaign(folder):
+    """A crash, a full disk and a broken one at every single call of a run that changes a file."""
+    calls = counted_calls(folder / "disk")
+    expected = fingerprint(folder / "disk")
+    equal = 0
+    for nth in range(1, len(calls) + 1):
+        crash_and_go_on(folder / "crash", nth)
+        equal += fingerprint(folder / "crash") == expected
+        shutil.rmtree(folder / "crash")
+    yield "process dead from one of its writes on, at every one of them", len(calls), f"resumed, {equal} end equal"
+    for fault, name in ((full_disk(), "disk full (ENOSPC)"), (broken_disk(), "disk broken (EIO)")):
+        equal = ended = 0
+        for nth in range(1, len(calls) + 1):
+            stopped, _ = fail_and_go_on(folder / "fail", nth, fault)
+            ended += stopped
+            equal += fingerprint(folder / "fail") == expected
+            shutil.rmtree(folder / "fail")
+        went_on = len(calls) - ended
+        result = (
+            f"{went_on} went on with a warning, {ended} (at start or end) stopped with a sentence; {equal} end equal"
+        )
+        yield f"{name} at one write, at every one of them", len(calls), result
+        print(f"{name}: {result}", flush=True)
+
+
+def damage_campaign(folder):
+    """Each file of a checkpoint cut, flipped and deleted."""
+    done = equal = 0
+    expected = fingerprint(folder / "disk")
+    bisac.train(Counter, out=folder / "part", **SMALL, **SHORT | {"steps": 80})
+    for index in range(len(every_file(folder / "part"))):
+        for how in damages(every_file(folder / "part")[index]):
+            shutil.copytree(folder / "part", folder / "spoiled")
+            path = every_file(folder / "spoiled")[index]
+            spoil(path, damages(path)[how])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                bisac.resume(folder / "spoiled", steps=100, env=Counter, verbose=False)
+            assert len(caught) == 1
+            assert path.name in str(caught[0].message)
+            done += 1
+            equal += fingerprint(folder / "spoiled") == expected
+            shutil.rmtree(folder / "spoiled")
+    yield (
+        "one file of the newest checkpoint cut, one bit flipped, or deleted",
+        done,
+        (f"named; the checkpoint before it used; {equal} end equal"),
+    )
+
+
+def foreign_campaign(folder, rounds):
+    """Mutated and forged files in the place of ours."""
+    for path in every_file(folder / "part"):
+        if path.name in ("policy.safetensors", "state.safetensors", "manifest.json"):
+            refused = refusals(path, rounds, random.Random(path.name))
+            result = f"{refused:,} refused with a sentence, {rounds - refused:,} whole enough to use; no other error"
+            yield f"{path.name} mutated at random or forged under right checksums", rounds, result
+            print(f"{path.name}: {result}", flush=True)
+
+
+if __name__ == "__main__":
+    killed_process() if "--killed" in sys.argv[1:2] else main()

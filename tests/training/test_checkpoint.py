@@ -13,7 +13,20 @@ import numpy as np
 import pytest
 import reliability
 from probe_envs import Counter, Truncated
-from reliability import Crash, damages, faulty_disk, fingerprint, forged_manifest, forged_policy, mutated, never, spoil
+from reliability import (
+    SHORT,
+    SMALL,
+    Crash,
+    counted_calls,
+    crash_and_go_on,
+    damages,
+    every_file,
+    fail_and_go_on,
+    faulty_disk,
+    fingerprint,
+    refusals,
+    spoil,
+)
 
 import bisac
 from bisac.algos import SAC
@@ -24,9 +37,6 @@ from bisac.training.checkpoint import Checkpoints
 from bisac.training.loop import DivergedError, check_sound, start
 from bisac.training.manifest import read_manifest
 from bisac.training.run_dir import RunDir
-
-SMALL = dict(algo="sac", hidden=(8,), batch_size=4, learning_starts=12, replay_size=40, seed=3)
-SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, verbose=False)
 
 
 def interrupt(monkeypatch, step):
@@ -108,46 +118,28 @@ def test_fingerprint_sees_a_difference(straight, tmp_path):
     assert all(other[name] != same[name] for name in same)
 
 
-def calls_of_a_run(folder):
-    with faulty_disk(folder, never, Crash) as calls:
-        bisac.train(Counter, out=folder, **SMALL, **SHORT)
-    return calls
-
-
 def test_crash_at_any_write_is_survived(straight, tmp_path):
     """Dead from the n-th call on that changes a file, whatever it was for: starting, logging, saving, leaving."""
-    calls = calls_of_a_run(tmp_path / "count")
+    calls = counted_calls(tmp_path / "count")
     for nth in random.Random(0).sample(range(1, len(calls) + 1), 12):
         out = tmp_path / str(nth)
-        with pytest.raises(Crash), faulty_disk(out, lambda n, nth=nth: n >= nth, Crash):
-            bisac.train(Counter, out=out, **SMALL, **SHORT)
-        if RunDir(out).config.exists():
-            bisac.resume(out, env=Counter, verbose=False)
-        else:  # it had not begun
-            bisac.train(Counter, out=out, **SMALL, **SHORT)
+        crash_and_go_on(out, nth)
         assert fingerprint(out) == fingerprint(straight), (nth, calls[nth - 1])
-        assert not list(out.rglob("*.partial")), (nth, calls[nth - 1])
+        assert not list((out / "checkpoints").rglob("*.partial")), (nth, calls[nth - 1])
 
 
 @pytest.mark.parametrize("fault", [reliability.full_disk, reliability.broken_disk])
 def test_write_that_fails_does_not_end_the_run(fault, straight, tmp_path):
     """From the first step to the last it costs a warning; at the start and at the end, a sentence."""
-    calls = calls_of_a_run(tmp_path / "count")
-    ended = 0
+    calls = counted_calls(tmp_path / "count")
+    ends = 0
     for nth in random.Random(fault.__name__).sample(range(1, len(calls) + 1), 12):
         out = tmp_path / str(nth)
-        with warnings.catch_warnings(record=True) as caught, faulty_disk(out, lambda n, nth=nth: n == nth, fault()):
-            warnings.simplefilter("always")
-            try:
-                bisac.train(Counter, out=out, **SMALL, **SHORT)
-            except (bisac.BisacError, OSError):
-                ended += 1
-            else:
-                assert all("training goes on" in str(warning.message) for warning in caught)
-        if RunDir(out).config.exists():
-            bisac.resume(out, env=Counter, verbose=False)
-            assert fingerprint(out) == fingerprint(straight), (nth, calls[nth - 1])
-    assert ended <= 5  # most of the calls are of the training itself
+        ended, warned = fail_and_go_on(out, nth, fault())
+        ends += ended
+        assert all("The last whole checkpoint is" in text for text in warned)
+        assert fingerprint(out) == fingerprint(straight), (nth, calls[nth - 1])
+    assert ends <= 5  # most of the calls are of the training itself
 
 
 def test_disk_full_for_a_while_costs_no_row_and_no_step(straight, tmp_path, monkeypatch):
@@ -170,13 +162,6 @@ def test_disk_full_for_a_while_costs_no_row_and_no_step(straight, tmp_path, monk
     ]
     assert "No space left on device" in warned[1]
     assert "The last whole checkpoint is that of step 20." in warned[2]
-
-
-def every_file(folder):
-    """The files of the newest checkpoint."""
-    newest = read_manifest(max((folder / "checkpoints").glob("step-*")))
-    pieces = [newest.path.parent / "replay" / piece.file.name for piece in newest.pieces]
-    return [*sorted(newest.path.iterdir()), *pieces]
 
 
 def test_any_damaged_file_costs_one_checkpoint_and_is_named(stopped, tmp_path):
@@ -385,16 +370,5 @@ def test_no_checkpoints_where_none_are_wanted(tmp_path):
 def test_foreign_files_do_no_harm(name, stopped, tmp_path):
     """Mutated at random or forged with right checksums: our own error, or a file that is as good as before."""
     shutil.copytree(stopped, tmp_path / "run")
-    rng, path = random.Random(name), max((tmp_path / "run" / "checkpoints").glob("step-*")) / name
-    whole, refused = path.read_bytes(), 0
-    for round_number in range(120):
-        forge = {"policy.safetensors": forged_policy, "manifest.json": forged_manifest}.get(name, mutated)
-        path.write_bytes((forge if round_number % 2 else mutated)(whole, rng))
-        try:
-            if name == "policy.safetensors":
-                bisac.load(path).predict(np.zeros(1))
-            else:
-                reliability.open_checkpoint(path.parent, Counter)
-        except bisac.BisacError:
-            refused += 1
-    assert refused > 60
+    path = max((tmp_path / "run" / "checkpoints").glob("step-*")) / name
+    assert refusals(path, 120, random.Random(name)) > 60

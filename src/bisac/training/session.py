@@ -63,7 +63,7 @@ class Session:
             if over or self._passed(settings.evaluation_interval):
                 self.evaluate()
             if over or requests or (settings.checkpoint_every and self._passed(settings.checkpoint_every)):
-                self.save()
+                self.save(last=over or bool(requests))
             if requests:
                 return
 
@@ -95,23 +95,24 @@ class Session:
         with self._going_on("the log and the best policy"):
             self.log.flush()
 
-    def save(self) -> None:
+    def save(self, last: bool) -> None:
         """Write a checkpoint, unless the run's numbers are no longer worth it."""
         check_sound(self.run)
         if self.settings.checkpoint_every:
-            with self._going_on("the checkpoint"):
+            with self._going_on("the checkpoint", last):
                 self.checkpoints.save(self.run, self.config)
 
     @contextmanager
-    def _going_on(self, what: str) -> Iterator[None]:
+    def _going_on(self, what: str, last: bool = False) -> Iterator[None]:
         """A disk that fails does not end the run: what was saved before is whole, and the next time may go well."""
         try:
             yield
         except OSError as error:
             saved = f"that of step {self.checkpoints.kept[-1].step:,}" if self.checkpoints.kept else "none yet"
+            next_time = "" if last else " Training goes on, and it is tried again at the next interval."
             self.watcher.warn(
-                f"{what} of step {self.run.step:,} could not be written ({error.strerror}); training goes on, and it "
-                f"is tried again at the next interval. The last whole checkpoint is {saved}."
+                f"{what} of step {self.run.step:,} could not be written: {error.strerror}.{next_time} The last whole "
+                f"checkpoint is {saved}."
             )
 
     def leave(self) -> tuple[Policy, list[Row]]:
