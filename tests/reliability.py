@@ -11,6 +11,9 @@ import hashlib
 import io
 import json
 import os
+import random
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
