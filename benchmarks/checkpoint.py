@@ -21,7 +21,8 @@ from bisac.envs.host import HostEnvs
 from bisac.replay import Replay, bytes_needed
 from bisac.storage import write_from
 from bisac.training.checkpoint import Checkpoints, load
-from bisac.training.loop import Run, Training, start
+from bisac.training.loop import start
+from bisac.training.run import Run, Training
 from bisac.training.settings import TrainSettings, to_config
 
 
@@ -85,7 +86,8 @@ def fill(run: Run, rows: int) -> None:
     )
     full = Replay(storage, jax.numpy.zeros((), "int32"), jax.numpy.full((), rows, "int32"))
     rest = [getattr(run.training, name) for name in ("key", "metric_sums", "metric_count", "sound_count")]
-    run.training = Training(run.training.algo, full, *rest)
+    run.training = Training(run.training.algo, run.training.normaliser, full, *rest)
+    jax.block_until_ready(storage)
     run.step, run.record.progress = rows, "step\n"
 
 

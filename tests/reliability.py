@@ -31,8 +31,8 @@ import bisac
 from bisac import cli
 from bisac.envs.host import HostEnvs
 from bisac.training.checkpoint import load
-from bisac.training.loop import check_memory
 from bisac.training.manifest import Stored, read_manifest
+from bisac.training.run import check_memory
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import from_config
 

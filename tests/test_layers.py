@@ -16,7 +16,7 @@ LAYERS = (
     ("policy",),
     ("envs",),
     ("algos",),
-    ("replay", "learner"),
+    ("replay", "learner", "normalise"),
     ("nets",),
     ("ops",),
     ("storage",),

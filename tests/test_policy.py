@@ -6,18 +6,23 @@ import pytest
 
 import bisac
 from bisac.algos import REGISTRY, BidirectionalSAC, make_algorithm
+from bisac.algos.soft import Soft
+from bisac.normalise import Normaliser
 from bisac.policy import Policy, load_policy
 from bisac.storage import pack_arrays
 from bisac.types import Spec
 
 SPEC = Spec("Some-v0", 3, (-2.0, 0.0), (2.0, 10.0))
 SMALL = dict(hidden=(8,), subnetwork=(8,), embedding=(4,))
-POLICIES = {name: kind(**SMALL) for name, kind in REGISTRY.items()}
+POLICIES = {name: kind(**SMALL) if issubclass(kind, Soft) else kind(hidden=(8,)) for name, kind in REGISTRY.items()}
 POLICIES["bisac-correction"] = BidirectionalSAC(refinement="correction", **SMALL)
 
 
 def fresh(algo):
-    return Policy(SPEC, algo, algo.actor(algo.init(SPEC, jax.random.key(0))))
+    actor = algo.actor(algo.init(SPEC, jax.random.key(0)))
+    seen = Normaliser.init(3, 1, algo.normalise_observations, rewards=False)
+    obs = jax.random.normal(jax.random.key(1), (50, 1, 3)) * 5.0 + 2.0
+    return Policy(SPEC, algo, seen.observe(obs, jnp.zeros((50, 1)), jnp.zeros((50, 1), bool), 0.99).around(actor))
 
 
 @pytest.mark.parametrize("algo", POLICIES.values(), ids=POLICIES)

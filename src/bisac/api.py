@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import OffPolicy, make_algorithm
+from bisac.algos import Algorithm, make_algorithm
 from bisac.console import Quiet, TrainingDisplay
 from bisac.envs.spec import EnvSource
 from bisac.errors import BisacError
@@ -19,10 +19,10 @@ from bisac.training.train import Outcome, resume_training, run_training
 
 def train(
     env: EnvSource,
-    algo: str | OffPolicy[Any] = "bisac",
+    algo: str | Algorithm[Any] = "bisac",
     steps: int = 1_000_000,
     seed: int = 0,
-    num_envs: int = 1,
+    num_envs: int | None = None,
     eval_every: int | None = None,
     eval_episodes: int = 10,
     checkpoint_every: int = 10_000,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bisac.algos import REGISTRY, OffPolicy
+from bisac.algos import REGISTRY, Algorithm
 from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS
@@ -32,7 +32,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
 
-Algo = TypeVar("Algo", bound=OffPolicy[Any])
+Algo = TypeVar("Algo", bound=Algorithm[Any])
 
 
 @dataclasses.dataclass(frozen=True)

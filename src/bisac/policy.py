@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Key
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
 from bisac.errors import BisacError
 from bisac.nets.actors import Actor
+from bisac.normalise import Normaliser
 from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
 from bisac.types import Spec
 
@@ -65,7 +66,6 @@ class Policy:
             "algo": algorithm_name(self.algo),
             "settings": dataclasses.asdict(self.algo),
             "spec": dataclasses.asdict(self.spec),
-            "normalisation": None,
         }
         return pack_arrays(self.actor, metadata)
 
@@ -89,11 +89,16 @@ def load_policy(path: Path) -> Policy:
         spec = Spec.from_json(metadata["spec"])
         algo = algorithm_from_json(metadata["algo"], metadata["settings"])
         key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
-        skeleton = jax.eval_shape(lambda key: algo.actor(algo.init(spec, key)), key)
+        skeleton = jax.eval_shape(partial(_fresh_actor, algo, spec), key)
         jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
     except Exception as error:  # whatever a stranger's settings make of the networks
         raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
     return Policy(spec, algo, unpack_arrays(content, skeleton, path))
+
+
+def _fresh_actor(algo: Algorithm[Any], spec: Spec, key: Key[Array, ""]) -> Actor:
+    normaliser = Normaliser.init(spec.obs_dim, 1, algo.normalise_observations, rewards=False)
+    return normaliser.around(algo.actor(algo.init(spec, key)))
 
 
 @partial(jax.jit, static_argnames="explore")

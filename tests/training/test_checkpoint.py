@@ -34,8 +34,9 @@ from bisac.console import Quiet
 from bisac.envs.host import HostEnvs
 from bisac.training import checkpoint, manifest
 from bisac.training.checkpoint import Checkpoints
-from bisac.training.loop import DivergedError, check_sound, start
+from bisac.training.loop import start
 from bisac.training.manifest import read_manifest
+from bisac.training.run import DivergedError, check_sound
 from bisac.training.run_dir import RunDir
 
 

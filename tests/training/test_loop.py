@@ -7,8 +7,9 @@ from bisac import replay as replay_memory
 from bisac.algos import SAC
 from bisac.envs.host import HostEnvs, episode_seed
 from bisac.errors import BisacError
-from bisac.training import loop
-from bisac.training.loop import check_memory, learn_and_act, off_policy_steps, start, take_metrics
+from bisac.training import run as runs
+from bisac.training.loop import learn_and_act, off_policy_steps, start
+from bisac.training.run import check_memory, take_metrics, transition_like
 
 TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
 
@@ -90,9 +91,9 @@ def test_memory_never_exceeds_its_size():
 
 def test_replay_that_does_not_fit_is_refused(monkeypatch):
     algo = SAC(replay_size=1000)
-    needed = replay_memory.bytes_needed(1000, loop._example(HostEnvs(Counter, 1, 0).spec))
+    needed = replay_memory.bytes_needed(1000, transition_like(HostEnvs(Counter, 1, 0).spec))
     assert needed == 1000 * 4 * (1 + 2 + 1 + 1 + 1)
-    monkeypatch.setattr(loop, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(runs, "available_memory", lambda: needed - 1)
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):
         check_memory(algo, HostEnvs(Counter, 1, 0).spec, 1)
     with pytest.raises(BisacError, match="at least the number of environments, 2000"):

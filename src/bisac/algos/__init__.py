@@ -5,27 +5,39 @@ import difflib
 from functools import partial
 from typing import Any
 
-from bisac.algos.base import Algorithm, OffPolicy
+from bisac.algos.base import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.algos.bidirectional_sac import BidirectionalSAC
+from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
+from bisac.algos.ppo import A2C, PPO
 from bisac.algos.sac import SAC
 from bisac.errors import BisacError
 
-REGISTRY: dict[str, type[OffPolicy[Any]]] = {
+REGISTRY: dict[str, type[Algorithm[Any]]] = {
     "bisac": BidirectionalSAC,
     "sac": SAC,
     "forward-sac": ForwardSAC,
     "forward-sac-actor": ForwardSACActor,
+    "ddpg": DDPG,
+    "td3": TD3,
+    "ppo": PPO,
+    "a2c": A2C,
 }
 
 __all__ = [
+    "A2C",
+    "DDPG",
+    "PPO",
     "REGISTRY",
     "SAC",
+    "TD3",
     "Algorithm",
     "BidirectionalSAC",
     "ForwardSAC",
     "ForwardSACActor",
     "OffPolicy",
+    "OnPolicy",
+    "Rollout",
     "algorithm_from_json",
     "algorithm_name",
     "make_algorithm",
@@ -37,7 +49,7 @@ def algorithm_name(algo: Algorithm[Any]) -> str:
     return next(name for name, kind in REGISTRY.items() if kind is type(algo))
 
 
-def make_algorithm(algo: str | OffPolicy[Any], hyperparameters: dict[str, Any]) -> OffPolicy[Any]:
+def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) -> Algorithm[Any]:
     """The algorithm of that name with these hyperparameters, or the given one with them replaced."""
     if isinstance(algo, str) and algo not in REGISTRY:
         raise BisacError(f"there is no algorithm '{algo}'; there are {', '.join(REGISTRY)}.")
@@ -52,7 +64,7 @@ def make_algorithm(algo: str | OffPolicy[Any], hyperparameters: dict[str, Any]) 
     return make(**hyperparameters)
 
 
-def algorithm_from_json(name: str, settings: dict[str, Any]) -> OffPolicy[Any]:
+def algorithm_from_json(name: str, settings: dict[str, Any]) -> Algorithm[Any]:
     """The algorithm that a file of ours names: JSON's lists are the tuples that settings hold."""
     tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
     return make_algorithm(name, tuples)

@@ -9,9 +9,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, final, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from bisac.errors import BisacError
 from bisac.nets.actors import Actor
@@ -24,10 +36,22 @@ State = TypeVar("State")
 class Algorithm(ABC, Generic[State]):
     """Hyperparameters, and how to start, act and learn with them."""
 
+    usual_envs: ClassVar[int] = 1
+    """Environments that it is trained in unless told otherwise."""
+
+    gamma: float = 0.99
+    """Discount of future rewards."""
+    normalise_observations: bool = False
+    """Shift and scale observations by their running mean and standard deviation."""
+    normalise_rewards: bool = False
+    """Scale rewards by the running standard deviation of the discounted return."""
+
     def __post_init__(self):
-        for name, hint in get_type_hints(type(self)).items():
-            if not _fits(value := getattr(self, name), hint):
-                raise BisacError(f"--{name.replace('_', '-')} must be {_kind(hint)}, got {value!r}.")
+        hints = get_type_hints(type(self))
+        for name in (field.name for field in dataclasses.fields(self)):
+            if not _fits(value := getattr(self, name), hints[name]):
+                raise BisacError(f"--{name.replace('_', '-')} must be {_kind(hints[name])}, got {value!r}.")
+        require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gamma")
 
     @abstractmethod
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
@@ -38,8 +62,8 @@ class Algorithm(ABC, Generic[State]):
         """The policy that the state holds."""
 
     @abstractmethod
-    def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
-        """One step of learning from a batch of transitions."""
+    def step_of(self, update: int, num_envs: int) -> int:
+        """The environment step at which an update, counted from 1, takes place."""
 
     @final
     def act(
@@ -53,8 +77,6 @@ class Algorithm(ABC, Generic[State]):
 class OffPolicy(Algorithm[State]):
     """What learning from a replay memory needs."""
 
-    gamma: float = 0.99
-    """Discount of future rewards."""
     batch_size: int = 256
     """Transitions in each update."""
     utd: float = 1.0
@@ -66,9 +88,70 @@ class OffPolicy(Algorithm[State]):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gamma")
         require(self, "at least 1", lambda v: v >= 1, "batch_size", "replay_size", "learning_starts")
         require(self, "positive", lambda v: v > 0.0, "utd")
+
+    @abstractmethod
+    def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
+        """One step of learning from a batch of transitions."""
+
+    @final
+    def step_of(self, update: int, num_envs: int) -> int:
+        """When as many updates are due: after the warm-up, at the update-to-data ratio."""
+        return math.ceil((self.learning_starts + update / self.utd) / num_envs) * num_envs
+
+
+class Rollout(NamedTuple):
+    """Consecutive steps of several environments, all by one policy."""
+
+    obs: Float[Array, "time env obs"]
+    action: Float[Array, "time env act"]
+    """As drawn: it may lie outside [-1, 1], where the environment gets the nearest inside."""
+    reward: Float[Array, "time env"]
+    discount: Float[Array, "time env"]
+    """0 where the episode terminated, else 1."""
+    next_obs: Float[Array, "time env obs"]
+    """The observation the action led to, even where the episode ended and another began."""
+    ended: Bool[Array, "time env"]
+    """Where the episode ended, by termination or truncation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OnPolicy(Algorithm[State]):
+    """What learning from fresh rollouts needs."""
+
+    usual_envs: ClassVar[int] = 8
+
+    rollout: int = 2048
+    """Environment steps between updates, summed over the environments."""
+    normalise_observations: bool = True
+    """Shift and scale observations by their running mean and standard deviation."""
+    normalise_rewards: bool = True
+    """Scale rewards by the running standard deviation of the discounted return."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(self, "at least 1", lambda v: v >= 1, "rollout")
+
+    @abstractmethod
+    def explore(self, state: State, obs: Float[Array, "env obs"], key: Key[Array, ""]) -> Float[Array, "env act"]:
+        """Actions as drawn, not yet cut to [-1, 1]: learning needs to know their probabilities."""
+
+    @abstractmethod
+    def update(
+        self, state: State, rollout: Rollout, key: Key[Array, ""], remaining: Float[Array, ""]
+    ) -> tuple[State, Metrics]:
+        """Learn from a rollout; `remaining` falls from 1 to 0 over the run."""
+
+    @final
+    def length(self, num_envs: int) -> int:
+        """Steps of each environment in a rollout."""
+        return max(1, self.rollout // num_envs)
+
+    @final
+    def step_of(self, update: int, num_envs: int) -> int:
+        """At the end of each rollout."""
+        return update * self.length(num_envs) * num_envs
 
 
 def require(settings: object, kind: str, holds: Callable[[Any], bool], *names: str) -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key
 from bisac.algos.base import require
 from bisac.algos.soft import Projecting, SoftState
 from bisac.learner import Learner
-from bisac.nets.actors import Actor, CorrectedActor, GaussianActor, corrected_gaussian
+from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
 from bisac.nets.mlp import MLP
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl_loss
@@ -51,7 +51,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         actor: GaussianActor | MLP = make(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(spec, critic_key, "vdn-a", Learner.init(actor, optax.adam(self.actor_lr)))
 
-    def actor(self, state: State) -> Actor:
+    def actor(self, state: State) -> TanhGaussianActor:
         """The actor network, or the projection and its correction."""
         model = state.actor.model
         if isinstance(model, GaussianActor):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Key
 from bisac.algos.base import require
 from bisac.algos.soft import Projecting, SoftState
 from bisac.learner import Learner
-from bisac.nets.actors import Actor, GaussianActor
+from bisac.nets.actors import GaussianActor, TanhGaussianActor
 from bisac.ops.losses import Spread, projection_loss
 from bisac.types import Metrics, Spec, Transition
 
@@ -24,7 +24,7 @@ class ForwardSAC(Projecting[None]):
         """Fresh critics."""
         return self.init_soft(spec, key, "vdn-a", None)
 
-    def actor(self, state: SoftState[None]) -> Actor:
+    def actor(self, state: SoftState[None]) -> TanhGaussianActor:
         """The projection of the online critics at the present temperature."""
         return self.projected(state.critic.model, state.temperature)
 
@@ -56,7 +56,7 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
         actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(spec, critic_key, "vdn-a", Learner.init(actor, optax.adam(self.actor_lr)))
 
-    def actor(self, state: ActorState) -> Actor:
+    def actor(self, state: ActorState) -> TanhGaussianActor:
         """The actor network."""
         return state.actor.model
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Key
 from bisac.algos.base import require
 from bisac.algos.soft import CriticKind, Soft, SoftState
 from bisac.learner import Learner
-from bisac.nets.actors import Actor, GaussianActor
+from bisac.nets.actors import GaussianActor
 from bisac.ops.losses import reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
 
@@ -35,7 +35,7 @@ class SAC(Soft[Learner[GaussianActor]]):
         actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(spec, critic_key, self.critic, Learner.init(actor, optax.adam(self.actor_lr)))
 
-    def actor(self, state: State) -> Actor:
+    def actor(self, state: State) -> GaussianActor:
         """The actor network."""
         return state.actor.model
 

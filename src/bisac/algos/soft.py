@@ -10,14 +10,15 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import OffPolicy, require
+from bisac.algos.td import td_step
 from bisac.learner import Learner
 from bisac.nets.actors import ProjectedActor, projected_gaussian
 from bisac.nets.critics import Critic, Decomposed, Decomposition, Joint
 from bisac.nets.mlp import Activation
 from bisac.ops.gaussian import TanhGaussian
-from bisac.ops.losses import squared_error, temperature_loss
+from bisac.ops.losses import temperature_loss
 from bisac.ops.quadrature import Grid
-from bisac.ops.returns import polyak, soft_value, td_target
+from bisac.ops.returns import soft_value
 from bisac.types import Metrics, Spec, Transition
 
 CriticKind = Literal["joint", "vdn-a"]
@@ -106,15 +107,7 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
         """The online critics after one TD step, and the targets that follow them."""
         next_action, next_log_prob = next_policy.sample(key)
         next_value = soft_value(state.target_critic(batch.next_obs, next_action), next_log_prob, state.alpha)
-        target = td_target(batch.reward, batch.discount, next_value, self.gamma)
-
-        def loss(critic: Critic):
-            estimates = critic.estimates(batch.obs, batch.action)
-            return sum((squared_error(q, target) for q in estimates), jnp.zeros(())), estimates[-1]
-
-        critic, value, q = state.critic.step(optax.adam(self.critic_lr), loss)
-        target_critic = jax.tree.map(lambda o, t: polyak(o, t, self.tau), critic.model, state.target_critic)
-        return critic, target_critic, {"critic_loss": value, "q": q.mean()}
+        return td_step(state.critic, state.target_critic, batch, next_value, self.gamma, self.critic_lr, self.tau)
 
     def step_temperature(
         self, state: SoftState[ActorPart], entropy: Float[Array, "batch"], action_dim: int

@@ -25,6 +25,8 @@ class EnvStep(NamedTuple):
     """What to act on now: the first observation of a new episode where the last one ended."""
     reward: FloatArray
     terminated: np.ndarray
+    ended: np.ndarray
+    """Where the episode ended, by termination or truncation."""
     finished: list["Episode"]
     """Episodes that ended in this step."""
 
@@ -64,22 +66,21 @@ class HostEnvs:
         scaled = self.spec.to_box(actions)
         next_obs = np.empty((len(self.envs), self.spec.obs_dim), np.float32)
         reward = np.empty(len(self.envs), np.float32)
-        terminated = np.empty(len(self.envs), bool)
-        ended: list[int] = []
+        terminated, ended = np.empty((2, len(self.envs)), bool)
         for i, env in enumerate(self.envs):
             box_action = scaled[i].reshape(env.action_space.shape or ())
             next_obs[i], reward[i], terminated[i], truncated, _ = env.step(box_action)
             episode = self.episodes[i]
             episode.actions.append(actions[i])
             episode.total_reward += float(reward[i])
-            if terminated[i] or truncated:
-                ended.append(i)
+            ended[i] = terminated[i] or truncated
         self._check_finite(next_obs, reward)
-        finished = [self.episodes[i] for i in ended]
-        obs = next_obs.copy() if ended else next_obs
-        for i in ended:
+        over = [i for i, end in enumerate(ended) if end]
+        finished = [self.episodes[i] for i in over]
+        obs = next_obs.copy() if over else next_obs
+        for i in over:
             obs[i] = self._reset_one(i)
-        return EnvStep(next_obs, obs, reward, terminated, finished)
+        return EnvStep(next_obs, obs, reward, terminated, ended, finished)
 
     def restore(self, steps: int, started: list[int], episodes: list[Episode], obs: FloatArray) -> list[int]:
         """Bring every environment back into its episode by its seed and actions.

@@ -10,13 +10,21 @@ from jaxtyping import Array, Float, Key
 
 from bisac.nets.critics import Marginals
 from bisac.nets.mlp import MLP, Activation
-from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, TanhGaussian
+from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, Gaussian, TanhGaussian
 from bisac.ops.projection import Projection, project
 from bisac.ops.quadrature import Grid
 
 
 class Actor(eqx.Module):
-    """A policy pi(a|s) on batches of observations."""
+    """What acts on batches of observations."""
+
+    @abstractmethod
+    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+        """Actions in [-1, 1]: drawn to explore, or the deterministic ones."""
+
+
+class TanhGaussianActor(Actor):
+    """A policy pi(a|s) that is a Gaussian under tanh."""
 
     @abstractmethod
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
@@ -28,7 +36,7 @@ class Actor(eqx.Module):
         return policy.sample(key).action if explore else policy.mode()
 
 
-class GaussianActor(Actor):
+class GaussianActor(TanhGaussianActor):
     """SAC's actor: one network gives the mean and the log standard deviation of x."""
 
     mlp: MLP
@@ -46,7 +54,7 @@ class GaussianActor(Actor):
         return TanhGaussian(mean, _bounded(log_std))
 
 
-class ProjectedActor(Actor):
+class ProjectedActor(TanhGaussianActor):
     """The forward-KL projection of exp(Q_i / alpha): Forward SAC's policy, with no network of its own."""
 
     marginals: Marginals
@@ -63,7 +71,7 @@ class ProjectedActor(Actor):
         return projected_gaussian(self.project(obs))
 
 
-class CorrectedActor(Actor):
+class CorrectedActor(TanhGaussianActor):
     """The projection plus a learned correction (d, c): mean = mean* + d, log std = log std* + c."""
 
     projected: ProjectedActor
@@ -88,6 +96,67 @@ class CorrectedActor(Actor):
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
         """The corrected Gaussian."""
         return corrected_gaussian(self.projected(obs), *self.offsets(self.correction, obs))
+
+
+class DeterministicActor(Actor):
+    """DDPG's actor: a network under tanh; it explores by adding noise to what it would do."""
+
+    mlp: MLP
+    noise: float = eqx.field(static=True)
+    """Standard deviation of the exploration noise."""
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation, noise: float
+    ) -> "DeterministicActor":
+        """A fresh actor."""
+        return DeterministicActor(MLP.init(key, (obs_dim, *hidden, action_dim), activation), noise)
+
+    def __call__(self, obs: Float[Array, "batch obs"]) -> Float[Array, "batch act"]:
+        """mu(s)."""
+        return jnp.tanh(jax.vmap(self.mlp)(obs))
+
+    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+        """mu(s), with noise to explore."""
+        return noisy(self(obs), key, self.noise) if explore else self(obs)
+
+
+class UnsquashedActor(Actor):
+    """PPO's actor: a Gaussian whose width does not depend on the state; the environment gets it cut to [-1, 1]."""
+
+    mlp: MLP
+    log_std: Float[Array, "act"]
+
+    @staticmethod
+    def init(
+        key: Key[Array, ""],
+        obs_dim: int,
+        action_dim: int,
+        hidden: Sequence[int],
+        activation: Activation,
+        log_std: float,
+    ) -> "UnsquashedActor":
+        """A fresh actor, whose mean starts near zero."""
+        mlp = MLP.orthogonal(key, (obs_dim, *hidden, action_dim), activation, last=0.01)
+        return UnsquashedActor(mlp, jnp.full(action_dim, log_std))
+
+    def __call__(self, obs: Float[Array, "batch obs"]) -> Gaussian:
+        """The distribution over actions at each observation."""
+        mean = jax.vmap(self.mlp)(obs)
+        return Gaussian(mean, jnp.broadcast_to(self.log_std, mean.shape))
+
+    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+        """A sampled action, or the mean."""
+        policy = self(obs)
+        return jnp.clip(policy.sample(key) if explore else policy.mean, -1.0, 1.0)
+
+
+def noisy(
+    action: Float[Array, "batch act"], key: Key[Array, ""], std: float, limit: float = jnp.inf
+) -> Float[Array, "batch act"]:
+    """Actions with Gaussian noise, itself cut off at +-limit, kept in [-1, 1]."""
+    noise = jnp.clip(std * jax.random.normal(key, action.shape), -limit, limit)
+    return jnp.clip(action + noise, -1.0, 1.0)
 
 
 def projected_gaussian(projection: Projection) -> TanhGaussian:

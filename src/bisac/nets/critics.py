@@ -26,11 +26,16 @@ class Joint(eqx.Module):
 
     @staticmethod
     def init(
-        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation
+        key: Key[Array, ""],
+        obs_dim: int,
+        action_dim: int,
+        hidden: Sequence[int],
+        activation: Activation,
+        count: int = 2,
     ) -> "Joint":
-        """Twins, stacked on the leading axis."""
+        """Twins, or as many as told, stacked on the leading axis."""
         sizes = (obs_dim + action_dim, *hidden, 1)
-        return Joint(jax.vmap(lambda k: MLP.init(k, sizes, activation))(jax.random.split(key)))
+        return Joint(jax.vmap(lambda k: MLP.init(k, sizes, activation))(jax.random.split(key, count)))
 
     def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
         """Q_j(s, a) of both twins."""

@@ -40,6 +40,14 @@ class MLP(eqx.Module):
         arrays = [limit * draw.reshape(shape) for limit, draw, shape in zip(limits, draws, shapes, strict=True)]
         return MLP(tuple(arrays[::2]), tuple(arrays[1::2]), activation)
 
+    @staticmethod
+    def orthogonal(key: Key[Array, ""], sizes: Sequence[int], activation: Activation, last: float) -> "MLP":
+        """Orthogonal weights, scaled by sqrt(2) but by `last` in the last layer, and no bias: the scheme of PPO's."""
+        scales = [2.0**0.5] * (len(sizes) - 2) + [last]
+        layers = zip(jax.random.split(key, len(scales)), pairwise(sizes), scales, strict=True)
+        weights = [jax.nn.initializers.orthogonal(scale)(k, shape) for k, shape, scale in layers]
+        return MLP(tuple(weights), tuple(jnp.zeros(m) for m in sizes[1:]), activation)
+
     def __call__(self, x: Float[Array, "in"]) -> Float[Array, "out"]:
         """Output of the last layer, which has no activation."""
         return self.after_first(x @ self.weights[0] + self.biases[0])

@@ -1,4 +1,4 @@
-"""The tanh Gaussian: a = tanh(x) with x drawn from a diagonal Gaussian."""
+"""Policies as distributions: the tanh Gaussian a = tanh(x) with x drawn from a diagonal Gaussian, and the plain one."""
 
 from typing import NamedTuple
 
@@ -62,3 +62,23 @@ class TanhGaussian(eqx.Module):
         x = self.mean[..., None] + jnp.multiply.outer(self.std, jnp.asarray(z, self.mean.dtype))  # (*batch, act, node)
         slope = log_tanh_slope(x) @ jnp.asarray(w / w.sum(), self.mean.dtype)
         return (0.5 * (LOG_2PI + 1.0) + self.log_std + slope).sum(-1)
+
+
+class Gaussian(eqx.Module):
+    """A diagonal Gaussian over actions that are not squashed; the last axis is the action's."""
+
+    mean: Float[Array, "*batch act"]
+    log_std: Float[Array, "*batch act"]
+
+    def sample(self, key: Key[Array, ""]) -> Float[Array, "*batch act"]:
+        """Actions, anywhere."""
+        return self.mean + jnp.exp(self.log_std) * jax.random.normal(key, self.mean.shape)
+
+    def log_prob(self, action: Float[Array, "*batch act"]) -> Float[Array, "*batch"]:
+        """Of drawing this action."""
+        z = (action - self.mean) * jnp.exp(-self.log_std)
+        return (-0.5 * (jnp.square(z) + LOG_2PI) - self.log_std).sum(axis=-1)
+
+    def entropy(self) -> Float[Array, "*batch"]:
+        """In closed form."""
+        return (0.5 * (1.0 + LOG_2PI) + self.log_std).sum(axis=-1)

@@ -55,3 +55,22 @@ def temperature_loss(
 ) -> Float[Array, ""]:
     """Raises alpha while the policy's entropy is below its target, and lowers it above."""
     return log_alpha * (entropy - target_entropy).mean()
+
+
+def policy_gradient_loss(
+    log_prob: Float[Array, "batch"], old_log_prob: Float[Array, "batch"], advantage: Float[Array, "batch"], clip: float
+) -> Float[Array, ""]:
+    """PPO's surrogate -E[min(rho A, clip(rho) A)] with rho = pi / pi_old.
+
+    Without clipping (an infinite clip) and at pi = pi_old its gradient is that of -E[A log pi]: A2C's.
+    """
+    ratio = jnp.exp(log_prob - old_log_prob)
+    return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage).mean()
+
+
+def clipped_value_loss(
+    value: Float[Array, "batch"], old_value: Float[Array, "batch"], target: Float[Array, "batch"], clip: float
+) -> Float[Array, ""]:
+    """Squared error of the value, where moving it further than `clip` from what it was earns nothing."""
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return 0.5 * jnp.maximum(jnp.square(value - target), jnp.square(near - target)).mean()

@@ -1,7 +1,8 @@
 """What a value should be: targets of temporal-difference learning."""
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 
 def soft_value(
@@ -24,3 +25,25 @@ def td_target(
 def polyak(online: Float[Array, "*n"], target: Float[Array, "*n"], tau: float) -> Float[Array, "*n"]:
     """The target parameter moved a fraction tau towards the online one."""
     return target + tau * jnp.subtract(online, target)
+
+
+def generalised_advantages(
+    reward: Float[Array, "time env"],
+    discount: Float[Array, "time env"],
+    ended: Bool[Array, "time env"],
+    value: Float[Array, "time env"],
+    next_value: Float[Array, "time env"],
+    gamma: float,
+    trace: float,
+) -> Float[Array, "time env"]:
+    """A_t = sum_k (gamma lambda)^k delta_{t+k} within an episode, with delta = r + gamma (1 - terminated) V(s') - V(s).
+
+    `next_value` is of the observation that the step led to, so a truncated episode bootstraps from its true last one.
+    """
+    delta = reward + gamma * discount * next_value - value
+
+    def backwards(later: Float[Array, "env"], step: tuple[Float[Array, "env"], Bool[Array, "env"]]):
+        advantage = step[0] + gamma * trace * jnp.where(step[1], 0.0, later)
+        return advantage, advantage
+
+    return jax.lax.scan(backwards, jnp.zeros_like(delta[0]), (delta, ended), reverse=True)[1]

@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bisac import replay as replay_memory
-from bisac.algos import OffPolicy
+from bisac.algos import Algorithm
 from bisac.envs.host import Episode, HostEnvs
 from bisac.errors import BisacError
 from bisac.replay import Replay
 from bisac.storage import PARTIAL, pack_arrays, sync_folder, unpack_arrays, write_atomic, write_from
-from bisac.training.loop import Record, Run, Training, current_policy, draw_action, fresh_training
+from bisac.training.loop import draw_next
 from bisac.training.manifest import (
     BEST,
     FOLDER_NAME,
@@ -39,6 +39,7 @@ from bisac.training.manifest import (
     manifest_bytes,
     read_manifest,
 )
+from bisac.training.run import Record, Run, Training, current_policy, fresh_training
 from bisac.types import Spec, Transition
 
 KEPT = 2
@@ -71,7 +72,7 @@ class Checkpoints:
             return
         try:
             self.folder.mkdir(exist_ok=True)
-            pieces = self._write_pieces(run.training.replay, run.step)
+            pieces = self._write_pieces(run.training.replay, run.step) if run.training.replay else []
             checkpoint = self._write_folder(run, config, pieces)
         except BaseException:
             self._remove(f"*step-{run.step:012d}*", f"*-{run.step:012d}.safetensors*")
@@ -134,15 +135,17 @@ class Checkpoints:
                     path.unlink()
 
 
-def load(checkpoint: Checkpoint, algo: OffPolicy[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
+def load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
     """The run that a checkpoint holds, and the environments that did not come back as they were."""
     try:
         return _load(checkpoint, algo, envs)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except BisacError:
+        raise
+    except Exception as error:  # whatever a stranger's manifest makes of the arrays and the environment
         raise DamagedError(f"{checkpoint.path} does not fit its own settings: {error!r}.") from error
 
 
-def _load(checkpoint: Checkpoint, algo: OffPolicy[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
+def _load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
     saved, spec, width = checkpoint.run, envs.spec, len(envs.envs)
     if (then := Spec.from_json(saved["spec"])) != spec:
         raise BisacError(f"{spec.env_id} is not what it was when the run was saved: {then} then, {spec} now.")
@@ -154,8 +157,10 @@ def _load(checkpoint: Checkpoint, algo: OffPolicy[Any], envs: HostEnvs) -> tuple
         [np.empty((episode["length"], spec.action_dim), np.float32) for episode in saved["episodes"]],
     )
     state = unpack_arrays(checkpoint.read(STATE), skeleton, checkpoint.path / STATE)
-    storage = _read_pieces(checkpoint, fresh.replay.storage)
-    training = eqx.tree_at(lambda t: t.replay.storage, state["training"], storage, is_leaf=lambda x: x is None)
+    training = state["training"]
+    if fresh.replay is not None:
+        storage = _read_pieces(checkpoint, fresh.replay.storage)
+        training = eqx.tree_at(lambda t: t.replay.storage, training, storage, is_leaf=lambda x: x is None)
     episodes = [
         Episode(episode["seed"], list(np.asarray(actions)), episode["total_reward"])
         for episode, actions in zip(saved["episodes"], state["actions"], strict=True)
@@ -163,12 +168,11 @@ def _load(checkpoint: Checkpoint, algo: OffPolicy[Any], envs: HostEnvs) -> tuple
     progress, best_policy = checkpoint.read(PROGRESS).decode(), checkpoint.read(BEST)
     record = Record(**saved["record"], progress=progress, best_policy=best_policy)
     obs, action = np.array(state["obs"]), np.asarray(state["action"])  # the former may be written, below
-    run = Run(algo, envs, training, obs, action, saved["step"], saved["updates"], record)
+    run = Run(algo, envs, training, obs, action, saved["step"], saved["updates"], record=record)
     strayed = envs.restore(saved["env_steps"], saved["episodes_started"], episodes, run.obs)
     if strayed:
         record.inexact_resumes += 1
-        run.training, drawn = draw_action(algo, run.training, run.obs, run.step < algo.learning_starts)
-        run.action = np.asarray(drawn)
+        draw_next(run)
     return run, strayed
 
 
@@ -190,7 +194,7 @@ def _read_pieces(checkpoint: Checkpoint, shapes: Transition) -> Transition:
 
 def _state_tree(training: Training, obs: Any, action: Any, actions: list[Any]) -> dict[str, Any]:
     """What state.safetensors holds: all arrays but the replay memory's rows."""
-    bare = eqx.tree_at(lambda t: t.replay.storage, training, None)
+    bare = training if training.replay is None else eqx.tree_at(lambda t: t.replay.storage, training, None)
     return {"training": bare, "obs": obs, "action": action, "actions": actions}
 
 

@@ -12,7 +12,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[re
 from tensorboardX.summary import scalar
 
 from bisac.storage import write_atomic, write_from
-from bisac.training.loop import Record
+from bisac.training.run import Record
 from bisac.training.run_dir import RunDir
 
 Row = dict[str, float | None]

@@ -145,7 +145,7 @@ def _check_manifest(checkpoint: Checkpoint) -> None:
         and all(isinstance(mark.size, int) and isinstance(mark.sha256, str) for mark in marks)
         and all(0 <= start < end <= start + PIECE_ROWS for start, end in ends)
         and all(left[1] == right[0] for left, right in pairwise(ends))
-        and (ends[-1][1] if ends else 0) == checkpoint.step
+        and (not ends or ends[-1][1] == checkpoint.step)
     )
     if not sound:
         raise ValueError("its fields contradict each other")

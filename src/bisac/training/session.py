@@ -13,7 +13,8 @@ from bisac.policy import Policy
 from bisac.training.checkpoint import Checkpoints
 from bisac.training.evaluate import Evaluator
 from bisac.training.logs import Log, Row, draw_curve, read_progress
-from bisac.training.loop import Run, check_sound, current_policy, off_policy_steps, take_metrics
+from bisac.training.loop import steps_of
+from bisac.training.run import Run, check_sound, current_policy, take_metrics
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import TrainSettings
 
@@ -52,7 +53,7 @@ class Session:
         """Consume the loop: evaluate, log and save at each interval, and at the end."""
         run, record, settings = self.run, self.run.record, self.settings
         resumed_at = time.monotonic() - record.seconds
-        for finished in off_policy_steps(run, settings.steps):
+        for finished in steps_of(run, settings.steps):
             record.returns += [episode.total_reward for episode in finished]
             record.lengths += [episode.length for episode in finished]
             record.seconds = time.monotonic() - resumed_at
@@ -68,8 +69,8 @@ class Session:
                 return
 
     def _passed(self, interval: int) -> bool:
-        """Whether the last step reached a multiple of the interval."""
-        return self.run.step % interval < len(self.run.envs.envs)
+        """Whether a multiple of the interval was reached since the last pause."""
+        return self.run.step % interval < self.run.stride
 
     def evaluate(self) -> None:
         """Add a row to the log, and keep the policy if it is the best so far."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import OffPolicy, algorithm_from_json, algorithm_name
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
 from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.training.run_dir import provenance
@@ -24,8 +24,8 @@ class TrainSettings:
     """Environment steps to train for, summed over the environments."""
     seed: int = 0
     """Seed of everything random; the same seed repeats a run bit for bit on the same machine."""
-    num_envs: int = 1
-    """Environments stepped together."""
+    num_envs: int | None = None
+    """Environments stepped together; by default 1, and 8 for the algorithms that learn from fresh rollouts."""
     eval_every: int | None = None
     """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
     eval_episodes: int = 10
@@ -38,18 +38,28 @@ class TrainSettings:
     """Replace a run that the folder holds already."""
 
     def __post_init__(self):
-        require(self, "at least 1", lambda v: v >= 1, "steps", "num_envs", "eval_episodes")
-        require(self, "at least 1", lambda v: v is None or v >= 1, "eval_every")
+        require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")
+        require(self, "at least 1", lambda v: v is None or v >= 1, "num_envs", "eval_every")
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
 
+    def settled(self, algo: Algorithm[Any]) -> "TrainSettings":
+        """With numbers in the place of what depends on others, as a run records it."""
+        eval_every = self.eval_every or max(1000, self.steps // 100)
+        return dataclasses.replace(self, num_envs=self.num_envs or algo.usual_envs, eval_every=eval_every)
+
+    @property
+    def width(self) -> int:
+        """Environments stepped together, once settled."""
+        return self.num_envs or 1
+
     @property
     def evaluation_interval(self) -> int:
-        """Steps between evaluations."""
-        return self.eval_every or max(1000, self.steps // 100)
+        """Steps between evaluations, once settled."""
+        return self.eval_every or 1000
 
 
-def to_config(env_id: str, algo: OffPolicy[Any], settings: TrainSettings) -> dict[str, Any]:
+def to_config(env_id: str, algo: Algorithm[Any], settings: TrainSettings) -> dict[str, Any]:
     """All that a run is made of, as config.json and the checkpoints hold it."""
     run = dataclasses.asdict(settings) | {"out": os.fspath(settings.out) if settings.out else None}
     return {
@@ -61,7 +71,7 @@ def to_config(env_id: str, algo: OffPolicy[Any], settings: TrainSettings) -> dic
     }
 
 
-def from_config(config: dict[str, Any]) -> tuple[OffPolicy[Any], TrainSettings]:
+def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], TrainSettings]:
     """The algorithm and the settings that a run was started with."""
     try:
         run = dict(config["run"])

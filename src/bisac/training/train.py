@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import OffPolicy, algorithm_name
+from bisac.algos import Algorithm, algorithm_name
 from bisac.envs.host import HostEnvs
 from bisac.envs.spec import EnvSource
 from bisac.errors import BisacError
@@ -15,7 +15,8 @@ from bisac.policy import Policy
 from bisac.training.checkpoint import Checkpoints, load
 from bisac.training.evaluate import Evaluator
 from bisac.training.logs import Log, Row
-from bisac.training.loop import DivergedError, Run, check_memory, start
+from bisac.training.loop import start
+from bisac.training.run import DivergedError, Run, check_memory
 from bisac.training.run_dir import RunDir, default_path
 from bisac.training.session import Session, Watcher
 from bisac.training.settings import TrainSettings, check_unchanged, differences, from_config, to_config
@@ -33,11 +34,11 @@ class Outcome:
     """The signal that stopped it early, if one did."""
 
 
-def run_training(source: EnvSource, algo: OffPolicy[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
+def run_training(source: EnvSource, algo: Algorithm[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
     """Train, and leave a run folder behind."""
-    settings = dataclasses.replace(settings, eval_every=settings.evaluation_interval)
+    settings = settings.settled(algo)
     with _environments(source, settings) as (envs, evaluator):
-        check_memory(algo, envs.spec, settings.num_envs)
+        check_memory(algo, envs.spec, settings.width)
         run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
         with run_dir.training():
             run_dir.create(settings.overwrite)
@@ -85,7 +86,7 @@ def resume_training(
             if settings.steps < (step := checkpoints.kept[-1].step):
                 raise BisacError(f"the run has taken {step:,} steps already; --steps must be at least that.")
         with _environments(source or config["env"], settings) as (envs, evaluator):
-            check_memory(algo, envs.spec, settings.num_envs)
+            check_memory(algo, envs.spec, settings.width)
             if checkpoints.kept:
                 run, strayed = load(checkpoints.kept[-1], algo, envs)
             else:  # stopped before the first checkpoint: the same seed repeats what was lost
@@ -127,7 +128,7 @@ def _train(
 @contextmanager
 def _environments(source: EnvSource, settings: TrainSettings) -> Iterator[tuple[HostEnvs, Evaluator]]:
     """Those to train in, and those to evaluate in."""
-    envs = HostEnvs(source, settings.num_envs, settings.seed)
+    envs = HostEnvs(source, settings.width, settings.seed)
     evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
     try:
         yield envs, evaluator

@@ -1,0 +1,113 @@
+"""Running statistics: observations shifted and scaled, rewards scaled. Pure state, part of the run and of policies."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from bisac.nets.actors import Actor
+from bisac.types import Transition
+
+LIMIT = 10.0
+"""Normalised values are cut off here, so that an early outlier does no harm."""
+
+
+class Moments(eqx.Module):
+    """Mean and variance of all that was ever seen."""
+
+    mean: Float[Array, "*n"]
+    var: Float[Array, "*n"]
+    count: Float[Array, ""]
+
+    @staticmethod
+    def init(*shape: int) -> "Moments":
+        """Nothing seen yet: mean 0, variance 1, which a first batch all but replaces."""
+        return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.full((), 1e-4))
+
+    def updated(self, batch: Float[Array, "batch *n"]) -> "Moments":
+        """With a batch more, as if all had been seen at once."""
+        size = jnp.float32(batch.shape[0])
+        total = self.count + size
+        delta = batch.mean(axis=0) - self.mean
+        spread = self.var * self.count + batch.var(axis=0) * size + jnp.square(delta) * self.count * size / total
+        return Moments(self.mean + delta * size / total, spread / total, total)
+
+    @property
+    def std(self) -> Float[Array, "*n"]:
+        """The standard deviation, never quite zero."""
+        return jnp.sqrt(self.var + 1e-8)
+
+
+class Normaliser(eqx.Module):
+    """What a run has seen; None where it does not normalise."""
+
+    observations: Moments | None
+    returns: Moments | None
+    """Of the discounted return so far, whose standard deviation scales rewards."""
+    running: Float[Array, "env"] | None
+    """Each environment's discounted return so far."""
+
+    @staticmethod
+    def init(obs_dim: int, num_envs: int, observations: bool, rewards: bool) -> "Normaliser":
+        """Nothing seen yet."""
+        return Normaliser(
+            Moments.init(obs_dim) if observations else None,
+            Moments.init() if rewards else None,
+            jnp.zeros(num_envs) if rewards else None,
+        )
+
+    def observe(
+        self,
+        obs: Float[Array, "time env obs"],
+        reward: Float[Array, "time env"],
+        ended: Bool[Array, "time env"],
+        gamma: float,
+    ) -> "Normaliser":
+        """With some steps more of every environment."""
+        observations, returns, running = self.observations, self.returns, self.running
+        if observations is not None:
+            observations = observations.updated(obs.reshape(-1, obs.shape[-1]))
+        if returns is not None and running is not None:
+
+            def accumulate(total: Float[Array, "env"], step: tuple[Float[Array, "env"], Bool[Array, "env"]]):
+                total = gamma * total + step[0]
+                return jnp.where(step[1], 0.0, total), total
+
+            running, seen = jax.lax.scan(accumulate, running, (reward, ended))
+            returns = returns.updated(seen.reshape(-1))
+        return Normaliser(observations, returns, running)
+
+    def obs(self, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+        """Observations as networks see them."""
+        return obs if self.observations is None else normalised(self.observations, obs)
+
+    def reward(self, reward: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Rewards as values are learned from them."""
+        return reward if self.returns is None else jnp.clip(reward / self.returns.std, -LIMIT, LIMIT)
+
+    def batch(self, batch: Transition) -> Transition:
+        """Transitions as learning sees them."""
+        return batch._replace(
+            obs=self.obs(batch.obs), next_obs=self.obs(batch.next_obs), reward=self.reward(batch.reward)
+        )
+
+    def around(self, actor: Actor) -> Actor:
+        """The actor on observations as they come."""
+        return actor if self.observations is None else NormalisedActor(actor, self.observations)
+
+
+class NormalisedActor(Actor):
+    """An actor with the statistics of the observations that it was trained on: all that a policy file needs."""
+
+    actor: Actor
+    observations: Moments
+
+    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+        """The actor's action on the normalised observation."""
+        return self.actor.act(normalised(self.observations, obs), key, explore)
+
+
+def normalised(moments: Moments, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+    """Shifted and scaled by what was seen, and cut off at +-LIMIT."""
+    shape = (1,) * (obs.ndim - 1) + moments.mean.shape
+    return jnp.clip((obs - moments.mean.reshape(shape)) / moments.std.reshape(shape), -LIMIT, LIMIT)
