@@ -13,7 +13,7 @@ LAYERS = (
     ("api",),
     ("console",),
     ("training",),
-    ("policy",),
+    ("policy", "presets"),
     ("envs",),
     ("algos",),
     ("replay", "learner", "normalise"),

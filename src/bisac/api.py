@@ -7,11 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from bisac import presets
 from bisac.algos import Algorithm, make_algorithm
 from bisac.console import Quiet, TrainingDisplay
 from bisac.envs.spec import EnvSource
 from bisac.errors import BisacError
 from bisac.policy import Policy, load_policy
+from bisac.presets import Preset
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
@@ -28,15 +30,18 @@ def train(
     checkpoint_every: int = 10_000,
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
+    preset: Preset = "auto",
     verbose: bool = True,
     **hyperparameters: Any,
 ) -> Policy:
     """Train on an environment's id, or on a function that makes a Gymnasium environment.
 
-    Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them). Ctrl-C saves the
+    Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the task's preset
+    stands under those that are not given, if the algorithm is given by name. Ctrl-C saves the
     run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
-    algorithm = make_algorithm(algo, hyperparameters)
+    known = presets.preset(env, algo) if preset == "auto" and isinstance(env, str) and isinstance(algo, str) else {}
+    algorithm = make_algorithm(algo, known | hyperparameters)
     folder = Path(out) if out is not None else None
     settings = TrainSettings(steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, folder, overwrite)
     with _display(verbose) as display:

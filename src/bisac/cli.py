@@ -17,6 +17,7 @@ from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS
 from bisac.errors import BisacError
+from bisac.presets import Preset, preset
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.settings import MAY_CHANGE, TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
@@ -44,7 +45,9 @@ class TrainCommand(Generic[Algo]):
     run: TrainSettings
     hyperparameters: Algo
     algo: str = "bisac"
-    """The algorithm: bisac, sac, forward-sac (critic only) or forward-sac-actor."""
+    """The algorithm; 'bisac list' names them."""
+    preset: Preset = "auto"
+    """Start from the settings known to suit the task, or (none) from the plain defaults."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +106,13 @@ def run(arguments: list[str]) -> int:
 
 
 def _train(arguments: list[str], console: Console) -> int:
-    kind = REGISTRY[_named_algorithm(arguments)]
-    command = _parse(TrainCommand[kind], "train", arguments)
+    name = _named_algorithm(arguments)
+    kind, known = REGISTRY[name], {} if _flag(arguments, "preset") == "none" else _preset(arguments, name)
+    defaults = TrainCommand[kind](tyro.MISSING, TrainSettings(), kind(**known))
+    command = _parse(TrainCommand[kind], "train", arguments, defaults)
+    if known:
+        text = ", ".join(f"{setting} {value}" for setting, value in known.items())
+        console.print(f"preset: {text} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
     return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
 
 
@@ -179,20 +187,31 @@ def _list(arguments: list[str], console: Console) -> int:
 
 def _named_algorithm(arguments: list[str]) -> str:
     """The value of --algo, read before parsing: it decides which flags there are."""
-    name = "bisac"
-    for flag, value in zip_longest(arguments, arguments[1:], fillvalue=""):
-        if flag == "--algo":
-            name = value
-        elif flag.startswith("--algo="):
-            name = flag.removeprefix("--algo=")
+    name = _flag(arguments, "algo") or "bisac"
     if name not in REGISTRY:
         raise BisacError(f"there is no algorithm '{name}'; there are {', '.join(REGISTRY)}.")
     return name
 
 
+def _flag(arguments: list[str], name: str) -> str | None:
+    """The last value of a flag, if it is there."""
+    found = None
+    for flag, value in zip_longest(arguments, arguments[1:], fillvalue=""):
+        if flag == f"--{name}":
+            found = value
+        elif flag.startswith(f"--{name}="):
+            found = flag.removeprefix(f"--{name}=")
+    return found
+
+
+def _preset(arguments: list[str], algo: str) -> dict[str, Any]:
+    """The preset of the task named in the arguments, read before parsing: it decides the flags' defaults."""
+    return next((known for word in arguments if (known := preset(word, algo))), {})
+
+
 Command = TypeVar("Command")
 
 
-def _parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
+def _parse(command: Callable[..., Command], name: str, arguments: list[str], default: Any = None) -> Command:
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
+    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config, default=default)

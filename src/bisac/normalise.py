@@ -21,8 +21,8 @@ class Moments(eqx.Module):
 
     @staticmethod
     def init(*shape: int) -> "Moments":
-        """Nothing seen yet: mean 0, variance 1, which a first batch all but replaces."""
-        return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.full((), 1e-4))
+        """Nothing seen yet: mean 0 and variance 1, which a first batch replaces."""
+        return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
 
     def updated(self, batch: Float[Array, "batch *n"]) -> "Moments":
         """With a batch more, as if all had been seen at once."""

@@ -9,16 +9,17 @@ import pytest
 from probe_envs import BEST_ACTION, Bandit, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
 from scipy.linalg import solve_discrete_are
 
-from bisac.algos import SAC, BidirectionalSAC, ForwardSAC, ForwardSACActor
+from bisac.algos import A2C, DDPG, PPO, SAC, TD3, BidirectionalSAC, ForwardSAC, ForwardSACActor
+from bisac.algos.ddpg import Deterministic
 from bisac.envs.host import HostEnvs
-from bisac.training.loop import off_policy_steps, start
+from bisac.training.loop import start, steps_of
 
 GAMMA = 0.9
 ALPHA = 0.02  # small, so that the soft values are close to the plain ones that the probes know
-SMALL = dict(
-    gamma=GAMMA, temperature=ALPHA, hidden=(64, 64), subnetwork=(32, 32), embedding=(16,), batch_size=64,
-    learning_starts=100, replay_size=3000, tau=0.05, critic_lr=3e-3,
-)  # fmt: skip
+PLAIN = dict(
+    gamma=GAMMA, hidden=(64, 64), batch_size=64, learning_starts=100, replay_size=3000, tau=0.05, critic_lr=3e-3
+)
+SMALL = PLAIN | dict(temperature=ALPHA, subnetwork=(32, 32), embedding=(16,))
 ALGORITHMS = {
     "sac": SAC(actor_lr=3e-3, **SMALL),
     "sac-vdn-a": SAC(actor_lr=3e-3, critic="vdn-a", **SMALL),
@@ -27,15 +28,17 @@ ALGORITHMS = {
     "bisac": BidirectionalSAC(actor_lr=3e-3, **SMALL),
     "bisac-correction": BidirectionalSAC(actor_lr=3e-3, refinement="correction", **SMALL),
     "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", spread="kl", **SMALL),
+    "ddpg": DDPG(exploration_noise=0.2, **PLAIN),
+    "td3": TD3(exploration_noise=0.2, **PLAIN),
 }
 # Grouped, so that one worker compiles an algorithm once for all its probes: they share shapes on purpose.
 ALL = [pytest.param(algo, id=name, marks=pytest.mark.xdist_group(name)) for name, algo in ALGORITHMS.items()]
 every_algorithm = pytest.mark.parametrize("algo", ALL)
 
 
-def trained(algo, env, steps=700):
-    run = start(algo, HostEnvs(env, 1, seed=0), seed=0)
-    for _ in off_policy_steps(run, steps):
+def trained(algo, env, steps=700, num_envs=1):
+    run = start(algo, HostEnvs(env, num_envs, seed=0), seed=0)
+    for _ in steps_of(run, steps):
         pass
     return run.training.algo
 
@@ -58,6 +61,8 @@ def mean_q(state, obs, action):
 def value_and_entropy(algo, state, obs):
     """Q of the policy at each state, by averaging over its actions, and its entropy there."""
     policy = algo.actor(state)(obs)
+    if isinstance(algo, Deterministic):
+        return mean_q(state, obs, policy), jnp.zeros(len(obs))
     q = jax.vmap(lambda key: mean_q(state, obs, policy.sample(key).action))(jax.random.split(jax.random.key(1), 64))
     return q.mean(0), policy.entropy()
 
@@ -108,3 +113,24 @@ def test_linear_quadratic_regulator(algo):
     assert np.abs(total + gain * states).max() < 0.4  # of 1.34 at the outer states
     slope = np.polyfit(states, total, 1)[0]
     assert slope == pytest.approx(-gain, rel=0.25)
+
+
+FRESH = dict(gamma=GAMMA, hidden=(64, 64), normalise_observations=False, normalise_rewards=False, initial_log_std=-0.5)
+ON_POLICY = [
+    pytest.param(PPO(rollout=128, minibatches=4, learning_rate=3e-3, **FRESH), id="ppo"),
+    pytest.param(A2C(rollout=40, learning_rate=3e-3, **FRESH), id="a2c"),
+]
+
+
+@pytest.mark.parametrize("algo", ON_POLICY)
+def test_fresh_rollouts_teach_the_same(algo):
+    """The bandit's best action, actions that depend on the observation, and values across truncation and termination."""
+    state = trained(algo, CorrelatedBandit, 12_000, num_envs=8)
+    assert np.abs(np.asarray(actions(algo, state, column(0.0))) - BEST_ACTION).max() < 0.15
+    state = trained(algo, Contextual, 12_000, num_envs=8)
+    learned = actions(algo, state, column(-1.0, 1.0))
+    assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.15
+    state = trained(algo, Truncated, 8000, num_envs=8)
+    assert state.model.value(column(0.0))[0] == pytest.approx(1.0 / (1.0 - GAMMA), rel=0.05)
+    state = trained(algo, Chain, 8000, num_envs=8)
+    np.testing.assert_allclose(state.model.value(column(0.0, 1.0)), [GAMMA, 1.0], atol=0.05)

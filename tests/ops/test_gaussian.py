@@ -6,7 +6,7 @@ from reference import log_slope
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from bisac.ops.gaussian import TanhGaussian, log_tanh_slope
+from bisac.ops.gaussian import Gaussian, TanhGaussian, log_tanh_slope
 
 
 @jax.jit
@@ -112,3 +112,15 @@ def test_entropy_matches_quadrature(log_std, atol):
 
     ours = entropy(*f32(means[:, None], np.full((7, 1), log_std)))
     np.testing.assert_allclose(ours, [exact(mean) for mean in means], atol=atol)
+
+
+def test_plain_gaussian_equals_scipy():
+    mean, log_std, action = (np.random.default_rng(0).normal(size=(3, 6, 2)).astype(np.float32)) * 0.7
+    policy = Gaussian(jnp.asarray(mean), jnp.asarray(log_std))
+    expected = norm(mean, np.exp(log_std))
+    np.testing.assert_allclose(policy.log_prob(jnp.asarray(action)), expected.logpdf(action).sum(-1), rtol=1e-5)
+    np.testing.assert_allclose(policy.entropy(), expected.entropy().sum(-1), rtol=1e-5)
+    wide = Gaussian(jnp.full((20_000, 1), 2.0), jnp.full((20_000, 1), np.float32(np.log(3.0))))
+    drawn = wide.sample(jax.random.key(0))
+    assert drawn.mean() == pytest.approx(2.0, abs=0.1)
+    assert drawn.std() == pytest.approx(3.0, rel=0.03)

@@ -175,7 +175,7 @@ class PPO(PolicyGradient):
         size = samples.value.shape[0] // self.minibatches
         value_clip = jnp.inf if self.value_clip is None else self.value_clip
 
-        def epoch(state: State, key: Key[Array, ""]) -> tuple[State, Metrics]:
+        def epoch(state: State, key: Key[Array, ""]) -> tuple[State, dict[str, Array]]:
             order = jax.random.permutation(key, samples.value.shape[0])[: self.minibatches * size]
 
             def minibatch(state: State, rows: Array) -> tuple[State, Metrics]:

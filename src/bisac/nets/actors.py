@@ -138,7 +138,7 @@ class UnsquashedActor(Actor):
     ) -> "UnsquashedActor":
         """A fresh actor, whose mean starts near zero."""
         mlp = MLP.orthogonal(key, (obs_dim, *hidden, action_dim), activation, last=0.01)
-        return UnsquashedActor(mlp, jnp.full(action_dim, log_std))
+        return UnsquashedActor(mlp, jnp.full(action_dim, log_std, jnp.float32))
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> Gaussian:
         """The distribution over actions at each observation."""

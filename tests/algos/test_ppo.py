@@ -1,0 +1,107 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bisac.algos import A2C, PPO, Rollout
+from bisac.types import Spec
+
+SPEC = Spec("Some-v0", 3, (-1.0, -1.0), (1.0, 1.0))
+KEYS = jax.random.split(jax.random.key(0), 8)
+SHAPE = (5, 4)
+ROLLOUT = Rollout(
+    jax.random.normal(KEYS[0], (*SHAPE, 3)),
+    jax.random.normal(KEYS[1], (*SHAPE, 2)),
+    jax.random.normal(KEYS[2], SHAPE),
+    jax.random.bernoulli(KEYS[3], 0.8, SHAPE).astype(jnp.float32),
+    jax.random.normal(KEYS[4], (*SHAPE, 3)),
+    jax.random.bernoulli(KEYS[5], 0.3, SHAPE),
+)
+SMALL = dict(hidden=(8,), rollout=20)
+
+
+def updated(algo, rollout=ROLLOUT, remaining=1.0):
+    return jax.jit(algo.update)(algo.init(SPEC, KEYS[6]), rollout, KEYS[7], jnp.float32(remaining))
+
+
+def difference(left, right):
+    leaves = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    return max(float(jnp.abs(a - b).max()) for a, b in leaves)
+
+
+def test_ppo_configured_as_a2c_takes_the_same_step():
+    shared = dict(learning_rate=1e-2, normalise_advantages=False, entropy_weight=0.1, **SMALL)
+    ppo = PPO(epochs=1, minibatches=1, clip=1e9, optimiser="rmsprop", **shared)
+    a2c = A2C(**shared)
+    (left, _), (right, _) = updated(ppo), updated(a2c)
+    assert difference(left.model, a2c.init(SPEC, KEYS[6]).model) > 1e-3
+    assert difference(left.model, right.model) < 1e-6
+
+
+def test_a2c_follows_the_policy_gradient():
+    """Its step is RMSprop's on -E[A log pi] + w (V - target)^2 / 2, written out here without the surrogate."""
+    algo = A2C(max_gradient=1e9, **SMALL)
+    state = algo.init(SPEC, KEYS[6])
+    samples = algo.samples(state, ROLLOUT)
+
+    def loss(model):
+        log_prob = model.actor(samples.obs).log_prob(samples.action)
+        value_loss = 0.5 * jnp.square(model.value(samples.obs) - samples.target).mean()
+        return -(samples.advantage * log_prob).mean() + 0.5 * value_loss
+
+    after, _ = updated(algo)
+    gradient = jax.grad(loss)(state.model)
+    leaves = zip(*map(jax.tree.leaves, (state.model, after.model, gradient)), strict=True)
+    for old, new, slope in leaves:
+        np.testing.assert_allclose(new - old, -7e-4 * slope / (0.1 * jnp.abs(slope) + 1e-5), rtol=2e-2, atol=1e-5)
+
+
+def test_ratio_is_clipped():
+    """With all advantages positive, a clipped policy cannot raise its actions' probability far beyond the clip."""
+    always = ROLLOUT._replace(reward=jnp.ones(SHAPE) * 5.0, discount=jnp.zeros(SHAPE), ended=jnp.ones(SHAPE, bool))
+    ratios = {}
+    for clip in (0.1, 1e9):
+        algo = PPO(
+            epochs=40, minibatches=1, clip=clip, learning_rate=1e-2, normalise_advantages=False, anneal=False, **SMALL
+        )
+        before, (after, metrics) = algo.init(SPEC, KEYS[6]), updated(algo, always)
+        samples = algo.samples(before, always)
+        ratios[clip] = np.exp(np.asarray(after.model.actor(samples.obs).log_prob(samples.action) - samples.log_prob))
+    assert ratios[0.1].max() < 2.0
+    assert ratios[1e9].max() > 10.0
+    assert metrics["clip_fraction"] == 0.0
+
+
+def test_value_clip_holds_values_back():
+    far = ROLLOUT._replace(reward=ROLLOUT.reward + 100.0, discount=jnp.zeros(SHAPE), ended=jnp.ones(SHAPE, bool))
+    obs, moved = ROLLOUT.obs.reshape(-1, 3), {}
+    for clip in (0.1, None):
+        algo = PPO(epochs=40, minibatches=1, value_clip=clip, learning_rate=1e-2, **SMALL)
+        change = updated(algo, far)[0].model.value(obs) - algo.init(SPEC, KEYS[6]).model.value(obs)
+        moved[clip] = float(jnp.abs(change).mean())
+    assert moved[0.1] < 0.5 < 1.0 < moved[None]
+
+
+def test_learning_rate_anneals():
+    steps = {}
+    for remaining in (1.0, 0.5, 0.0):
+        algo = A2C(**SMALL)
+        steps[remaining] = difference(updated(algo, remaining=remaining)[0].model, algo.init(SPEC, KEYS[6]).model)
+    assert steps[0.5] == pytest.approx(0.5 * steps[1.0], rel=1e-3)
+    assert steps[0.0] == 0.0
+    assert difference(*(updated(A2C(anneal=False, **SMALL), remaining=r)[0].model for r in (1.0, 0.0))) == 0.0
+
+
+def test_gradient_is_cut_off():
+    small, large = (updated(PPO(epochs=1, minibatches=1, max_gradient=g, **SMALL))[0].opt_state for g in (1e-3, 1e9))
+    norms = [jnp.sqrt(sum(jnp.square(m).sum() for m in jax.tree.leaves(s[1][0].mu))) for s in (small, large)]
+    assert norms[0] == pytest.approx(0.1 * 1e-3, rel=1e-3)  # Adam's first moment is a tenth of the gradient
+    assert norms[1] > 1e-2
+
+
+def test_every_row_is_seen_once_an_epoch():
+    """Four minibatches of five rows: the count of optimiser steps is epochs times minibatches."""
+    state, _ = updated(PPO(epochs=3, minibatches=4, **SMALL))
+    assert int(state.opt_state[1][0].count) == 12
+    with pytest.raises(Exception, match="--minibatches must be at most --rollout, 20"):
+        PPO(minibatches=21, **SMALL)
