@@ -124,7 +124,7 @@ ON_POLICY = [
 
 @pytest.mark.parametrize("algo", ON_POLICY)
 def test_fresh_rollouts_teach_the_same(algo):
-    """The bandit's best action, actions that depend on the observation, and values across truncation and termination."""
+    """The best action, actions that depend on the observation, values across truncation and termination."""
     state = trained(algo, CorrelatedBandit, 12_000, num_envs=8)
     assert np.abs(np.asarray(actions(algo, state, column(0.0))) - BEST_ACTION).max() < 0.15
     state = trained(algo, Contextual, 12_000, num_envs=8)
