@@ -1,7 +1,7 @@
 """The Python interface: train a policy, go on training it, load it."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import Any
 
 from bisac.algos import OffPolicy, make_algorithm
 from bisac.console import Quiet, TrainingDisplay
-from bisac.envs.spec import EnvSource
+from bisac.envs.backends import BackendName
+from bisac.envs.spec import EnvSource, to_args
 from bisac.errors import BisacError
 from bisac.policy import Policy, load_policy
 from bisac.training.run_dir import RunDir
@@ -29,16 +30,29 @@ def train(
     out: str | PathLike[str] | None = None,
     overwrite: bool = False,
     verbose: bool = True,
+    env_args: Mapping[str, Any] | None = None,
+    backend: BackendName = "sync",
     **hyperparameters: Any,
 ) -> Policy:
     """Train on an environment's id, or on a function that makes a Gymnasium environment.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them). Ctrl-C saves the
-    run, then raises KeyboardInterrupt; `resume` goes on with it.
+    run, then raises KeyboardInterrupt; `resume` goes on with it. `env_args` are what an id's environment is made with.
     """
     algorithm = make_algorithm(algo, hyperparameters)
     folder = Path(out) if out is not None else None
-    settings = TrainSettings(steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, folder, overwrite)
+    settings = TrainSettings(
+        steps,
+        seed,
+        num_envs,
+        eval_every,
+        eval_episodes,
+        checkpoint_every,
+        folder,
+        overwrite,
+        to_args(env_args or {}),
+        backend,
+    )
     with _display(verbose) as display:
         return finish(run_training(env, algorithm, settings, display)).policy
 

@@ -11,6 +11,7 @@ from scipy.linalg import solve_discrete_are
 
 from bisac.algos import SAC, BidirectionalSAC, ForwardSAC, ForwardSACActor
 from bisac.envs.host import HostEnvs
+from bisac.envs.spec import Task
 from bisac.training.loop import off_policy_steps, start
 
 GAMMA = 0.9
@@ -34,7 +35,7 @@ every_algorithm = pytest.mark.parametrize("algo", ALL)
 
 
 def trained(algo, env, steps=700):
-    run = start(algo, HostEnvs(env, 1, seed=0), seed=0)
+    run = start(algo, HostEnvs(Task(env), 1, seed=0), seed=0)
     for _ in off_policy_steps(run, steps):
         pass
     return run.training.algo

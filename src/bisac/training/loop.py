@@ -79,7 +79,7 @@ class Run:
 
 def start(algo: OffPolicy[Any], envs: HostEnvs, seed: int) -> Run:
     """A run about to take its first step."""
-    training = fresh_training(algo, envs.spec, len(envs.envs), jax.random.key(seed))
+    training = fresh_training(algo, envs.spec, envs.count, jax.random.key(seed))
     obs = envs.reset()
     training, action = draw_action(algo, training, obs, algo.learning_starts > 0)
     return Run(algo, envs, training, obs, np.asarray(action))
@@ -102,7 +102,7 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
 
     Between two steps `run` is whole: it may be read, saved, or left for good.
     """
-    algo, width = run.algo, len(run.envs.envs)
+    algo, width = run.algo, run.envs.count
     while run.step < steps:
         result = run.envs.step(run.action)
         discount = 1.0 - result.terminated.astype(np.float32)
@@ -193,7 +193,7 @@ def check_sound(run: Run) -> None:
 
 def _step_of(run: Run, update: int) -> int:
     """The environment step at which an update was due."""
-    width = len(run.envs.envs)
+    width = run.envs.count
     return math.ceil((run.algo.learning_starts + update / run.algo.utd) / width) * width
 
 

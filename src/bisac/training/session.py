@@ -69,7 +69,7 @@ class Session:
 
     def _passed(self, interval: int) -> bool:
         """Whether the last step reached a multiple of the interval."""
-        return self.run.step % interval < len(self.run.envs.envs)
+        return self.run.step % interval < self.run.envs.count
 
     def evaluate(self) -> None:
         """Add a row to the log, and keep the policy if it is the best so far."""
