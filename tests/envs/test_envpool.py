@@ -3,6 +3,7 @@
 import sys
 from contextlib import closing
 
+import envpool
 import numpy as np
 import pytest
 from probe_envs import Counter
@@ -84,13 +85,19 @@ def test_a_restored_run_begins_new_episodes():
         ("HopperHop-v1", (), r"evaluates in Gymnasium's environment of the same id: there is no environment 'HopperH"),
         ("CartPole-v1", (), "continuous actions"),
         ("Hopper-v5", ("healthy_z_range=[0.5, 9]",), r"EnvPool cannot make 'Hopper-v5' with healthy_z_range=.*unexp"),
-        ("Hopper-v5", ("exclude_current_positions_from_observation=false",), "cannot|is not Gymnasium's"),
         (Counter, (), "not a function"),
     ],
 )
 def test_what_envpool_cannot_do_is_told(source, args, message):
     with pytest.raises(BisacError, match=message):
         HostEnvs(Task(source, args), 1, 0, "envpool")
+
+
+def test_an_environment_that_is_not_gymnasiums_is_refused(monkeypatch):
+    walker = envpool.make_spec("Walker2d-v5")
+    monkeypatch.setattr(envpool, "make_spec", lambda _: walker)
+    with pytest.raises(BisacError, match=r"EnvPool's 'Hopper-v5' is not Gymnasium's: Spec\(.*obs_dim=17.*obs_dim=11"):
+        HostEnvs(Task("Hopper-v5"), 1, 0, "envpool")
 
 
 def test_envpool_is_asked_for_where_it_is_missing(monkeypatch):
