@@ -18,6 +18,7 @@ import psutil
 
 from bisac.algos import BidirectionalSAC
 from bisac.envs.host import HostEnvs
+from bisac.envs.spec import Task
 from bisac.replay import Replay, bytes_needed
 from bisac.storage import write_from
 from bisac.training.checkpoint import Checkpoints, load
@@ -36,7 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     algo = BidirectionalSAC(replay_size=arguments.rows)
-    envs = HostEnvs(arguments.env, 1, seed=0)
+    envs = HostEnvs(Task(arguments.env), 1, seed=0)
     run = start(algo, envs, seed=0)
     fill(run, arguments.rows)
     config = to_config(arguments.env, algo, TrainSettings())
@@ -67,7 +68,7 @@ def main() -> None:
             problems = found.recover()
             assert not problems, problems
             verified = time.perf_counter() - started
-            again, strayed = load(found.kept[-1], algo, HostEnvs(arguments.env, 1, seed=0))
+            again, strayed = load(found.kept[-1], algo, HostEnvs(Task(arguments.env), 1, seed=0))
         assert strayed == []
         for left, right in zip(again.training.replay.storage, run.training.replay.storage, strict=True):
             np.testing.assert_array_equal(left, right)

@@ -24,6 +24,7 @@ def main() -> None:
 
     from bisac.algos import REGISTRY
     from bisac.envs.host import HostEnvs
+    from bisac.envs.spec import Task
     from bisac.replay import sample
     from bisac.training.loop import off_policy_steps, start
 
@@ -35,7 +36,7 @@ def main() -> None:
 
     for name in ("sac", "bisac"):
         algo = REGISTRY[name](learning_starts=300)
-        run = start(algo, HostEnvs("Hopper-v5", 1, seed=0), seed=0)
+        run = start(algo, HostEnvs(Task("Hopper-v5"), 1, seed=0), seed=0)
         steps = off_policy_steps(run, 10**9)
         key = jax.random.key(0)
         update = jax.jit(algo.update, donate_argnums=0)

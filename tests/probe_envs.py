@@ -24,6 +24,22 @@ class Probe(gym.Env):
         return np.array([self.state], np.float32)
 
 
+class Shaped(Probe):
+    """An environment with the given spaces."""
+
+    def __init__(self, observation_space=None, action_space=None):
+        self.observation_space = observation_space or Probe.observation_space
+        self.action_space = action_space or Probe.action_space
+        self.received = []
+
+    def obs(self):
+        return self.observation_space.sample()
+
+    def step(self, action):
+        self.received.append(action)
+        return self.obs(), 0.0, False, False, {}
+
+
 class Bandit(Probe):
     """One step; r = -d'Cd with d = a - BEST_ACTION. With C diagonal the action dimensions are independent."""
 

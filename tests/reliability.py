@@ -33,6 +33,7 @@ from safetensors.numpy import load_file
 import bisac
 from bisac import cli
 from bisac.envs.host import HostEnvs
+from bisac.envs.spec import Task
 from bisac.training.checkpoint import load
 from bisac.training.manifest import Stored, read_manifest
 from bisac.training.run import check_memory
@@ -390,7 +391,7 @@ def open_checkpoint(path, env):
     checkpoint = read_manifest(path)
     checkpoint.verify()
     algo, settings = from_config(checkpoint.config)
-    envs = HostEnvs(env, settings.num_envs, settings.seed)
+    envs = HostEnvs(Task(env), settings.num_envs, settings.seed)
     check_memory(algo, envs.spec, settings.num_envs)
     load(checkpoint, algo, envs)
 

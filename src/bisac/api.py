@@ -1,7 +1,7 @@
 """The Python interface: train a policy, go on training it, load it."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 from bisac import presets
 from bisac.algos import Algorithm, make_algorithm
 from bisac.console import Quiet, TrainingDisplay
-from bisac.envs.spec import EnvSource
+from bisac.envs.backends import BackendName
+from bisac.envs.spec import EnvSource, to_args
 from bisac.errors import BisacError
 from bisac.policy import Policy, load_policy
 from bisac.presets import Preset
@@ -32,18 +33,31 @@ def train(
     overwrite: bool = False,
     preset: Preset = "auto",
     verbose: bool = True,
+    env_args: Mapping[str, Any] | None = None,
+    backend: BackendName = "sync",
     **hyperparameters: Any,
 ) -> Policy:
     """Train on an environment's id, or on a function that makes a Gymnasium environment.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the task's preset
-    stands under those that are not given, if the algorithm is given by name. Ctrl-C saves the
-    run, then raises KeyboardInterrupt; `resume` goes on with it.
+    stands under those that are not given, if the algorithm is given by name. `env_args` are what an id's environment
+    is made with. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
     known = presets.preset(env, algo) if preset == "auto" and isinstance(env, str) and isinstance(algo, str) else {}
     algorithm = make_algorithm(algo, known | hyperparameters)
     folder = Path(out) if out is not None else None
-    settings = TrainSettings(steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, folder, overwrite)
+    settings = TrainSettings(
+        steps,
+        seed,
+        num_envs,
+        eval_every,
+        eval_episodes,
+        checkpoint_every,
+        folder,
+        overwrite,
+        to_args(env_args or {}),
+        backend,
+    )
     with _display(verbose) as display:
         return finish(run_training(env, algorithm, settings, display)).policy
 

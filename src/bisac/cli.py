@@ -15,7 +15,7 @@ from rich.table import Table
 from bisac.algos import REGISTRY, Algorithm
 from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
-from bisac.envs.spec import PAPER_TASKS
+from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
 from bisac.presets import Preset, preset
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
@@ -74,6 +74,8 @@ class EvalCommand:
     """Seed of the episodes; training's own evaluations use others whatever the seed."""
     env: str | None = None
     """Another environment of the same sizes than the one it was trained on."""
+    env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """An argument of the environment as key=value, in place of the one it was trained with; may be repeated."""
     video: bool = False
     """Film one episode as an mp4 beside the policy."""
 
@@ -153,7 +155,8 @@ def _eval(arguments: list[str], console: Console) -> int:
         raise BisacError(f"--episodes must be at least 1, got {command.episodes}.")
     policy = load(command.run)
     env = command.env or policy.spec.env_id
-    evaluator = Evaluator(env, command.episodes, command.seed, HELD_OUT_STREAM)
+    task = Task(env, command.env_arg if command.env else policy.spec.env_args + command.env_arg)
+    evaluator = Evaluator(task, command.episodes, command.seed, HELD_OUT_STREAM)
     policy.check_fits(evaluator.spec)
     with console.status(f"evaluating {command.episodes} episodes of {env}"):
         returns = evaluator(policy).returns
@@ -166,7 +169,7 @@ def _eval(arguments: list[str], console: Console) -> int:
     )
     if command.video:
         with console.status("filming an episode"):
-            path = record_video(policy, env, policy_file(command.run).parent / "videos", command.seed)
+            path = record_video(policy, task, policy_file(command.run).parent / "videos", command.seed)
         console.print(f"video: {path}", highlight=False, soft_wrap=True)
     return 0
 

@@ -31,12 +31,16 @@ class Spec:
     obs_dim: int
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
+    env_args: tuple[str, ...] = ()
+    """What the environment was made with, each key=value."""
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> "Spec":
         """The spec that a file of ours holds; a ValueError, KeyError or TypeError where it holds none."""
         low, high = (tuple(float(v) for v in fields[name]) for name in ("action_low", "action_high"))
-        spec = Spec(str(fields["env_id"]), int(fields["obs_dim"]), low, high)
+        spec = Spec(
+            str(fields["env_id"]), int(fields["obs_dim"]), low, high, tuple(map(str, fields.get("env_args", ())))
+        )
         if spec.obs_dim < 1 or not low or len(low) != len(high) or not np.isfinite(low + high).all():
             raise ValueError(f"impossible sizes or bounds {fields}")
         return spec

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probe_envs import BEST_ACTION, Bandit, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
+from probe_envs import BEST_ACTION, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
 from scipy.linalg import solve_discrete_are
 
 from bisac.algos import A2C, DDPG, PPO, SAC, TD3, BidirectionalSAC, ForwardSAC, ForwardSACActor
 from bisac.algos.ddpg import Deterministic
 from bisac.envs.host import HostEnvs
+from bisac.envs.spec import Task
 from bisac.training.loop import start, steps_of
 
 GAMMA = 0.9
@@ -29,7 +30,7 @@ ALGORITHMS = {
     "bisac-correction": BidirectionalSAC(actor_lr=3e-3, refinement="correction", **SMALL),
     "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", spread="kl", **SMALL),
     "ddpg": DDPG(exploration_noise=0.2, **PLAIN),
-    "td3": TD3(exploration_noise=0.2, **PLAIN),
+    "td3": TD3(exploration_noise=0.2, **PLAIN | {"tau": 0.1}),  # its targets move at every second update
 }
 # Grouped, so that one worker compiles an algorithm once for all its probes: they share shapes on purpose.
 ALL = [pytest.param(algo, id=name, marks=pytest.mark.xdist_group(name)) for name, algo in ALGORITHMS.items()]
@@ -37,7 +38,7 @@ every_algorithm = pytest.mark.parametrize("algo", ALL)
 
 
 def trained(algo, env, steps=700, num_envs=1):
-    run = start(algo, HostEnvs(env, num_envs, seed=0), seed=0)
+    run = start(algo, HostEnvs(Task(env), num_envs, seed=0), seed=0)
     for _ in steps_of(run, steps):
         pass
     return run.training.algo
@@ -68,14 +69,13 @@ def value_and_entropy(algo, state, obs):
 
 
 @every_algorithm
-@pytest.mark.parametrize("env", [Bandit, CorrelatedBandit])
-def test_bandit(algo, env):
-    state = trained(algo, env, steps=1200)
+def test_bandit(algo):
+    state = trained(algo, CorrelatedBandit, steps=1200)
     obs = column(0.0)
     assert np.abs(np.asarray(actions(algo, state, obs)) - BEST_ACTION).max() < 0.15
     for action in ([0.4, -0.3], [0.0, 0.0], [0.8, -0.3], [0.4, 0.3]):
         d = np.array(action) - BEST_ACTION
-        reward = -(d @ d) - 2.0 * env.coupling * d[0] * d[1]
+        reward = -(d @ d) - 2.0 * CorrelatedBandit.coupling * d[0] * d[1]
         assert mean_q(state, obs, jnp.array([action]))[0] == pytest.approx(reward, abs=0.1)
 
 
@@ -101,8 +101,9 @@ def test_action_depends_on_observation(algo):
     assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.12
 
 
-# SAC with the VDN-a critic is left out because it fails: after these steps its actions overshoot by up to 0.53.
-@pytest.mark.parametrize("algo", [a for a in ALL if a.id != "sac-vdn-a"])
+# SAC with the VDN-a critic is left out because it fails: after these steps its actions overshoot by up to 0.53. Of the
+# others, one of each kind: it is the longest of the probes.
+@pytest.mark.parametrize("algo", [a for a in ALL if a.id in ("sac", "forward-sac", "bisac", "bisac-correction", "td3")])
 def test_linear_quadratic_regulator(algo):
     state = trained(algo, LinearQuadratic, steps=2000)
     a, b, q, r = np.sqrt(GAMMA) * np.eye(1), np.sqrt(GAMMA) * np.full((1, 2), 0.5), np.eye(1), 0.1 * np.eye(2)
@@ -118,7 +119,7 @@ def test_linear_quadratic_regulator(algo):
 FRESH = dict(gamma=GAMMA, hidden=(64, 64), normalise_observations=False, normalise_rewards=False, initial_log_std=-0.5)
 ON_POLICY = [
     pytest.param(PPO(rollout=128, minibatches=4, learning_rate=3e-3, **FRESH), id="ppo"),
-    pytest.param(A2C(rollout=40, learning_rate=3e-3, **FRESH), id="a2c"),
+    pytest.param(A2C(rollout=40, learning_rate=7e-4, **FRESH), id="a2c"),
 ]
 
 

@@ -1,77 +1,64 @@
-import gymnasium as gym
+"""What every backend that hosts Gymnasium environments must do alike."""
+
+import os
+from contextlib import closing
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from gymnasium import spaces
-from probe_envs import Counter, Probe
+from probe_envs import Counter, LinearQuadratic, Probe
 
 from bisac.envs.host import HostEnvs, episode_seed
-from bisac.envs.spec import PAPER_TASKS, make_env, spec_of
+from bisac.envs.spec import Task
 from bisac.errors import BisacError
 
 
-class Shaped(Probe):
-    """An environment with the given spaces."""
+class Echo(Probe):
+    """Observes the last action."""
 
-    def __init__(self, observation_space=None, action_space=None):
-        self.observation_space = observation_space or Probe.observation_space
-        self.action_space = action_space or Probe.action_space
-        self.received = []
+    observation_space = spaces.Box(-10.0, 10.0, (2,))
+    action_space = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32))
 
     def obs(self):
-        return self.observation_space.sample()
+        return np.zeros(2, np.float32)
 
     def step(self, action):
-        self.received.append(action)
-        return self.obs(), 0.0, False, False, {}
+        return action, 0.0, False, False, {}
 
 
-@pytest.mark.parametrize("task", PAPER_TASKS)
-def test_every_task_of_the_paper_can_be_stepped(task):
-    envs = HostEnvs(task, 1, seed=0)
-    assert envs.reset().shape == (1, envs.spec.obs_dim)
-    result = envs.step(np.zeros((1, envs.spec.action_dim), np.float32))
-    assert result.next_obs.dtype == np.float32
-    envs.close()
+@pytest.fixture(params=["sync", "async"])
+def make(request):
+    """Environments on each backend, closed after the test."""
+    made = []
+
+    def make(source, count, seed):
+        made.append(HostEnvs(source if isinstance(source, Task) else Task(source), count, seed, request.param))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("Hoper-v5", "did you mean Hopper-v5"),
-        ("no_such_package:Env-v0", "no_such_package"),
-        ("CartPole-v1", "continuous actions"),
-        (lambda: Shaped(action_space=spaces.Box(-np.inf, np.inf, (2,))), "unbounded action space"),
-        (lambda: Shaped(action_space=spaces.Box(0, 5, (2,), np.int64)), "continuous actions"),
-        (lambda: Shaped(observation_space=spaces.Box(0, 255, (8, 8, 3), np.uint8)), "observes images"),
-        (lambda: Shaped(observation_space=spaces.Sequence(spaces.Box(-1, 1, (2,)))), "no fixed flat size"),
-    ],
-)
-def test_unusable_environments_are_refused(source, message):
-    with pytest.raises(BisacError, match=message):
-        make_env(source)
+def assert_same(one, other):
+    """Two steps, bit for bit."""
+    for mine, theirs in zip(one[:4], other[:4], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_equal([vars(e) for e in one.finished], [vars(e) for e in other.finished])
 
 
-def test_dict_observations_are_flattened_in_gymnasiums_order():
-    space = spaces.Dict({"b": spaces.Box(-1, 1, (2, 2)), "a": spaces.Box(-1, 1, (3,))})
-    env = make_env(lambda: Shaped(observation_space=space))
-    assert spec_of("x", env).obs_dim == 7
-    raw = space.sample()
-    flat = env.observation(raw)  # pyright: ignore
-    np.testing.assert_array_equal(flat, spaces.flatten(space, raw))
-
-
-def test_actions_are_scaled_to_the_box():
-    box = spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 10.0], np.float32))
-    envs = HostEnvs(lambda: Shaped(action_space=box), 1, seed=0)
+def test_actions_are_scaled_to_the_box(make):
+    envs = make(Echo, 1, seed=0)
     envs.reset()
-    for action in ([-1.0, -1.0], [0.0, 0.5], [1.0, 1.0]):
-        envs.step(np.array([action], np.float32))
-    np.testing.assert_allclose(envs.envs[0].unwrapped.received, [[-2.0, 0.0], [0.0, 7.5], [2.0, 10.0]])
+    actions = [[-1.0, -1.0], [0.0, 0.5], [1.0, 1.0]]
+    received = [envs.step(np.array([action], np.float32)).next_obs[0] for action in actions]
+    np.testing.assert_allclose(received, [[-2.0, 0.0], [0.0, 7.5], [2.0, 10.0]])
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_steps_equal_those_of_a_plain_loop(count):
-    envs = HostEnvs(Counter, count, seed=7)
+def test_steps_equal_those_of_a_plain_loop(make, count):
+    envs = make(Counter, count, seed=7)
     obs = envs.reset()
     plain = [Counter() for _ in range(count)]
     episodes = [0] * count
@@ -96,8 +83,35 @@ def test_steps_equal_those_of_a_plain_loop(count):
     assert endings > 8 * count
 
 
+def test_restored_environments_go_on_as_they_were(make):
+    envs, again = make(LinearQuadratic, 2, seed=1), make(LinearQuadratic, 2, seed=1)
+    obs = envs.reset()
+    actions = np.random.default_rng(0).uniform(-1, 1, (60, 2, 2)).astype(np.float32)
+    for action in actions[:33]:
+        obs = envs.step(action).obs
+    assert again.restore(envs.steps, envs.started, deepcopy(envs.episodes), obs.copy()) == []
+    for action in actions[33:]:
+        assert_same(envs.step(action), again.step(action))
+    assert envs.started == again.started
+
+
+def test_environments_that_do_not_repeat_themselves_begin_anew(make):
+    class Unseeded(LinearQuadratic):
+        def first_state(self):
+            return int.from_bytes(os.urandom(2)) / 2**16
+
+    envs, again = make(Unseeded, 2, seed=1), make(Unseeded, 2, seed=1)
+    envs.reset()
+    obs = envs.step(np.zeros((2, 2), np.float32)).obs
+    restored = obs.copy()
+    assert again.restore(envs.steps, envs.started, envs.episodes, restored) == [0, 1]
+    assert again.started == [2, 2]
+    assert [episode.length for episode in again.episodes] == [0, 0]
+    assert (restored != obs).all()
+
+
 @pytest.mark.parametrize(("bad", "what"), [("obs", "observation"), ("reward", "reward")])
-def test_what_is_not_finite_is_named(bad, what):
+def test_what_is_not_finite_is_named(make, bad, what):
     class Breaks(Counter):
         def step(self, action):
             obs, reward, *rest = super().step(action)
@@ -105,16 +119,29 @@ def test_what_is_not_finite_is_named(bad, what):
                 obs, reward = (obs * np.nan, reward) if bad == "obs" else (obs, np.inf)
             return obs, reward, *rest
 
-    envs = HostEnvs(Breaks, 2, seed=0)
+    envs = make(Breaks, 2, seed=0)
     envs.reset()
     envs.step(np.zeros((2, 2), np.float32))
     with pytest.raises(BisacError, match=rf"Breaks \(copy 0\) gave an? {what} that is not finite .* step 2"):
         envs.step(np.zeros((2, 2), np.float32))
 
 
-def test_registered_environments_of_a_user_work():
-    gym.register("UserCounter-v0", entry_point="probe_envs:Counter", max_episode_steps=3)
-    try:
-        assert HostEnvs("UserCounter-v0", 1, seed=0).spec.env_id == "UserCounter-v0"
-    finally:
-        gym.registry.pop("UserCounter-v0")
+def test_what_is_not_finite_at_a_reset_is_named(make):
+    class Breaks(Probe):
+        def first_state(self):
+            return np.nan
+
+    with pytest.raises(BisacError, match=r"Breaks \(copy 0\) gave an observation that is not finite at its reset"):
+        make(Breaks, 1, seed=0).reset()
+
+
+def test_backends_give_the_same_trajectories():
+    task = Task("Hopper-v5", ("max_episode_steps=40",))
+    actions = np.random.default_rng(0).uniform(-1, 1, (100, 3, 3)).astype(np.float32)
+    with closing(HostEnvs(task, 3, 5, "sync")) as sync, closing(HostEnvs(task, 3, 5, "async")) as parallel:
+        assert sync.spec == parallel.spec
+        np.testing.assert_array_equal(sync.reset(), parallel.reset())
+        for action in actions:
+            assert_same(sync.step(action), parallel.step(action))
+        assert sync.started == parallel.started
+        assert min(sync.started) > 2

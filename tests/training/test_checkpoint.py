@@ -32,6 +32,7 @@ import bisac
 from bisac.algos import SAC
 from bisac.console import Quiet
 from bisac.envs.host import HostEnvs
+from bisac.envs.spec import Task
 from bisac.training import checkpoint, manifest
 from bisac.training.checkpoint import Checkpoints
 from bisac.training.loop import start
@@ -356,7 +357,7 @@ def test_bad_numbers_never_replace_a_good_checkpoint(tmp_path):
 
 
 def test_bad_parameters_are_named():
-    run = start(SAC(hidden=(8,), replay_size=10), HostEnvs(Counter, 1, 0), 0)
+    run = start(SAC(hidden=(8,), replay_size=10), HostEnvs(Task(Counter), 1, 0), 0)
     check_sound(run)
     run.training = eqx.tree_at(
         lambda t: t.algo.critic.model, run.training, replace_fn=lambda m: jax.tree.map(lambda a: a * np.nan, m)

@@ -6,6 +6,7 @@ from probe_envs import Counter, Truncated
 from bisac import replay as replay_memory
 from bisac.algos import SAC
 from bisac.envs.host import HostEnvs, episode_seed
+from bisac.envs.spec import Task
 from bisac.errors import BisacError
 from bisac.training import run as runs
 from bisac.training.loop import learn_and_act, off_policy_steps, start
@@ -15,7 +16,7 @@ TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
 
 
 def finished_run(algo, env, count, steps):
-    run = start(algo, HostEnvs(env, count, seed=3), seed=3)
+    run = start(algo, HostEnvs(Task(env), count, seed=3), seed=3)
     episodes = [episode for finished in off_policy_steps(run, steps) for episode in finished]
     return run, episodes
 
@@ -91,10 +92,10 @@ def test_memory_never_exceeds_its_size():
 
 def test_replay_that_does_not_fit_is_refused(monkeypatch):
     algo = SAC(replay_size=1000)
-    needed = replay_memory.bytes_needed(1000, transition_like(HostEnvs(Counter, 1, 0).spec))
+    needed = replay_memory.bytes_needed(1000, transition_like(HostEnvs(Task(Counter), 1, 0).spec))
     assert needed == 1000 * 4 * (1 + 2 + 1 + 1 + 1)
     monkeypatch.setattr(runs, "available_memory", lambda: needed - 1)
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):
-        check_memory(algo, HostEnvs(Counter, 1, 0).spec, 1)
+        check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec, 1)
     with pytest.raises(BisacError, match="at least the number of environments, 2000"):
-        check_memory(algo, HostEnvs(Counter, 1, 0).spec, 2000)
+        check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec, 2000)

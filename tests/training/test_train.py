@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 import bisac
 from bisac.algos import SAC
 from bisac.console import Quiet
-from bisac.envs.spec import make_env
+from bisac.envs.spec import Task
 from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed
 from bisac.training.run_dir import RunDir
 from bisac.training.train import TrainSettings, run_training
@@ -57,21 +57,21 @@ def test_seeded_runs_repeat_bit_for_bit(folder, tmp_path):
 
 def test_best_policy_is_the_best_evaluated(folder):
     best = max(float(row["eval_return"]) for row in rows(folder))
-    evaluator = Evaluator(Counter, 3, seed=0)
+    evaluator = Evaluator(Task(Counter), 3, seed=0)
     assert evaluator(bisac.load(folder / "best.safetensors")).returns.mean() == pytest.approx(best)
 
 
 def test_held_out_episodes_are_others():
-    seeds = [Evaluator(Counter, 20, 0, stream).seeds for stream in (EVALUATION_STREAM, HELD_OUT_STREAM)]
+    seeds = [Evaluator(Task(Counter), 20, 0, stream).seeds for stream in (EVALUATION_STREAM, HELD_OUT_STREAM)]
     training = [episode_seed(0, i, n) for i in range(8) for n in range(100)]
     assert len({*seeds[0], *seeds[1], *training}) == 840
 
 
 def test_evaluation_equals_a_plain_loop(folder):
     policy = bisac.load(folder)
-    result = Evaluator(Counter, 4, seed=5)(policy)
+    result = Evaluator(Task(Counter), 4, seed=5)(policy)
     for i in range(4):
-        env, total, length, done = make_env(Counter), 0.0, 0, False
+        env, total, length, done = Task(Counter).make(), 0.0, 0, False
         obs, _ = env.reset(seed=episode_seed(5, EVALUATION_STREAM, i))
         while not done:
             obs, reward, terminated, truncated, _ = env.step(policy.predict(obs)[0])

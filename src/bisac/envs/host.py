@@ -4,13 +4,24 @@ We reset by ourselves instead of through a vector environment's autoreset: the t
 its true last observation, and an episode is reproduced by its seed and its actions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from bisac.envs.spec import EnvSource, make_env, spec_of
+from bisac.envs.async_backend import AsyncBackend
+from bisac.envs.backends import Backend, BackendName
+from bisac.envs.envpool_backend import EnvPoolBackend
+from bisac.envs.spec import Task
+from bisac.envs.sync_backend import SyncBackend
 from bisac.errors import BisacError
+
+BACKENDS: dict[BackendName, Callable[[Task, int], Backend]] = {
+    "sync": SyncBackend,
+    "async": AsyncBackend,
+    "envpool": EnvPoolBackend,
+}
 
 FloatArray = np.ndarray
 """float32."""
@@ -48,38 +59,38 @@ class Episode:
 class HostEnvs:
     """`count` copies of an environment."""
 
-    def __init__(self, source: EnvSource, count: int, seed: int):
-        self.envs = [make_env(source) for _ in range(count)]
-        self.spec = spec_of(source, self.envs[0])
+    def __init__(self, task: Task, count: int, seed: int, backend: BackendName = "sync"):
+        self.backend = BACKENDS[backend](task, count)
+        self.spec = self.backend.spec
         self.seed = seed
         self.steps = 0
         self.started = [0] * count
         self.episodes = [Episode(0)] * count
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.episodes)
+
     def reset(self) -> FloatArray:
         """Start an episode in every environment."""
-        return np.stack([self._reset_one(i) for i in range(len(self.envs))])
+        return self._begin(list(range(self.count)))
 
     def step(self, actions: FloatArray) -> EnvStep:
         """Act in every environment, with actions in [-1, 1]; environments whose episode ends start another."""
         self.steps += 1
-        scaled = self.spec.to_box(actions)
-        next_obs = np.empty((len(self.envs), self.spec.obs_dim), np.float32)
-        reward = np.empty(len(self.envs), np.float32)
-        terminated, ended = np.empty((2, len(self.envs)), bool)
-        for i, env in enumerate(self.envs):
-            box_action = scaled[i].reshape(env.action_space.shape or ())
-            next_obs[i], reward[i], terminated[i], truncated, _ = env.step(box_action)
-            episode = self.episodes[i]
+        next_obs, reward, terminated, truncated = self.backend.step(self.spec.to_box(actions))
+        for i, episode in enumerate(self.episodes):
             episode.actions.append(actions[i])
             episode.total_reward += float(reward[i])
-            ended[i] = terminated[i] or truncated
         self._check_finite(next_obs, reward)
-        over = [i for i, end in enumerate(ended) if end]
+        ended = terminated | truncated
+        over = np.flatnonzero(ended).tolist()
         finished = [self.episodes[i] for i in over]
-        obs = next_obs.copy() if over else next_obs
-        for i in over:
-            obs[i] = self._reset_one(i)
+        obs = next_obs
+        if over:
+            obs = next_obs.copy()
+            obs[over] = self._begin(over)
         return EnvStep(next_obs, obs, reward, terminated, ended, finished)
 
     def restore(self, steps: int, started: list[int], episodes: list[Episode], obs: FloatArray) -> list[int]:
@@ -88,38 +99,32 @@ class HostEnvs:
         Returns the environments where that did not lead to the observation `obs`, bit for bit: they do not repeat
         themselves when seeded, and begin a new episode, whose first observation takes its place in `obs`.
         """
-        self.steps, self.started = steps, list(started)
-        strayed = []
-        for i, episode in enumerate(episodes):
-            if not self._repeats(i, episode, obs[i]):
-                strayed.append(i)
-                obs[i] = self._reset_one(i)
-            else:
-                self.episodes[i] = episode
+        self.steps, self.started, self.episodes = steps, list(started), list(episodes)
+        actions = [self.spec.to_box(np.reshape(episode.actions, (-1, self.spec.action_dim))) for episode in episodes]
+        replays = self.backend.replay([episode.seed for episode in episodes], actions)
+        strayed = [
+            i
+            for i, (episode, replay) in enumerate(zip(episodes, replays, strict=True))
+            if replay is None or (replay[0].tobytes(), replay[1]) != (obs[i].tobytes(), episode.total_reward)
+        ]
+        if strayed:
+            obs[strayed] = self._begin(strayed)
         return strayed
-
-    def _repeats(self, index: int, episode: Episode, expected: FloatArray) -> bool:
-        env = self.envs[index]
-        obs, total_reward = np.asarray(env.reset(seed=episode.seed)[0], np.float32), 0.0
-        for action in self.spec.to_box(np.reshape(episode.actions, (-1, self.spec.action_dim))):
-            obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
-            total_reward += float(np.float32(reward))
-            if terminated or truncated:
-                return False
-        return np.asarray(obs, np.float32).tobytes() == expected.tobytes() and total_reward == episode.total_reward
 
     def close(self) -> None:
         """Close every environment."""
-        for env in self.envs:
-            env.close()
+        self.backend.close()
 
-    def _reset_one(self, index: int) -> FloatArray:
-        seed = episode_seed(self.seed, index, self.started[index])
-        self.started[index] += 1
-        self.episodes[index] = Episode(seed)
-        obs = np.asarray(self.envs[index].reset(seed=seed)[0], np.float32)
-        if not np.isfinite(obs).all():
-            raise BisacError(f"{self.spec.env_id} (copy {index}) gave an observation that is not finite at its reset.")
+    def _begin(self, indices: list[int]) -> FloatArray:
+        """Start an episode in some of the environments."""
+        seeds = [episode_seed(self.seed, i, self.started[i]) for i in indices]
+        for i, seed in zip(indices, seeds, strict=True):
+            self.started[i] += 1
+            self.episodes[i] = Episode(seed)
+        obs = self.backend.reset(indices, seeds)
+        if len(bad := np.flatnonzero(~np.isfinite(obs).all(axis=1))):
+            copy = indices[bad[0]]
+            raise BisacError(f"{self.spec.env_id} (copy {copy}) gave an observation that is not finite at its reset.")
         return obs
 
     def _check_finite(self, next_obs: FloatArray, reward: FloatArray) -> None:

@@ -1,7 +1,10 @@
 """Making a Gymnasium environment, and refusing clearly the ones that continuous control cannot use."""
 
 import difflib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -30,38 +33,96 @@ PAPER_TASKS = {
 """The paper's tasks in Gymnasium's current versions, and the simulator of each."""
 
 
-def make_env(source: EnvSource, render_mode: str | None = None) -> Env:
-    """One environment with flat observations; a clear error where it cannot be made or used."""
-    env = _make_by_id(source, render_mode) if isinstance(source, str) else source()
-    _check_action_space(env, env_name(source, env))
-    return _with_flat_observations(env, env_name(source, env))
+@dataclass(frozen=True)
+class Task:
+    """What to learn: an environment, and the arguments it is made with."""
+
+    source: EnvSource
+    args: tuple[str, ...] = ()
+    """Each key=value, as typed; a value is JSON where it can be read as that, else a string."""
+
+    def __post_init__(self):
+        if self.args and not isinstance(self.source, str):
+            raise BisacError("a function that makes an environment takes no environment arguments; give it its own.")
+        for arg in self.args:
+            if not arg.partition("=")[0].strip() or "=" not in arg:
+                raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The arguments as Python's; the last of a key counts."""
+        return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in self.args)}
+
+    def make(self, render_mode: str | None = None) -> Env:
+        """One environment with flat observations; a clear error where it cannot be made or used."""
+        env = self._make_by_id(self.source, render_mode) if isinstance(self.source, str) else self.source()
+        _check_action_space(env, self.name(env))
+        return _with_flat_observations(env, self.name(env))
+
+    def name(self, env: Env) -> str:
+        """The environment's id, or the name of its class where it was never registered."""
+        if isinstance(self.source, str):
+            return self.source
+        return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+    def spec(self, env: Env) -> Spec:
+        """Sizes and action bounds of an environment that `make` made."""
+        observations, actions = env.observation_space, env.action_space
+        assert isinstance(observations, spaces.Box)
+        assert isinstance(actions, spaces.Box)
+        low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (actions.low, actions.high))
+        return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args)
+
+    def recipe(self, env: Env) -> tuple[Callable[[], Env], bool]:
+        """How to make another like `env` in a process that knows no ids of ours, and whether to flatten that."""
+        if isinstance(self.source, str) and env.spec:
+            return partial(gym.make, env.spec), False  # which has the arguments and the flattening
+        assert callable(self.source)
+        return self.source, isinstance(env, gym.wrappers.FlattenObservation)
+
+    def _make_by_id(self, env_id: str, render_mode: str | None) -> Env:
+        if env_id.startswith("dm_control/"):
+            _register_dm_control()
+        try:
+            kwargs: dict[str, Any] = self.kwargs | ({"render_mode": render_mode} if render_mode else {})
+            return gym.make(env_id, **kwargs)
+        except gym.error.UnregisteredEnv as error:
+            raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
+        except gym.error.DependencyNotInstalled as error:
+            raise BisacError(f"environment '{env_id}' needs a package that is not installed: {error}.") from error
+        except (gym.error.Error, ImportError) as error:
+            raise BisacError(f"environment '{env_id}' cannot be made: {error}.") from error
+        except Exception as error:  # whatever an environment makes of arguments that it does not take
+            if not self.args:
+                raise
+            cause = str(error.__cause__ or error).rstrip(".")
+            raise BisacError(f"environment '{env_id}' cannot be made with {', '.join(self.args)}: {cause}.") from error
 
 
-def env_name(source: EnvSource, env: Env) -> str:
-    """The environment's id, or the name of its class where it was never registered."""
-    if isinstance(source, str):
-        return source
-    return env.spec.id if env.spec else type(env.unwrapped).__name__
-
-
-def spec_of(source: EnvSource, env: Env) -> Spec:
-    """Sizes and action bounds of an environment that `make_env` made."""
-    observations, actions = env.observation_space, env.action_space
-    assert isinstance(observations, spaces.Box)
-    assert isinstance(actions, spaces.Box)
-    low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (actions.low, actions.high))
-    return Spec(env_name(source, env), int(np.prod(observations.shape)), low, high)
-
-
-def _make_by_id(env_id: str, render_mode: str | None) -> Env:
+def to_args(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Python's arguments as a `Task` has them."""
     try:
-        return gym.make(env_id, render_mode=render_mode) if render_mode else gym.make(env_id)
-    except gym.error.UnregisteredEnv as error:
-        raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
-    except gym.error.DependencyNotInstalled as error:
-        raise BisacError(f"environment '{env_id}' needs a package that is not installed: {error}.") from error
-    except (gym.error.Error, ImportError) as error:
-        raise BisacError(f"environment '{env_id}' cannot be made: {error}.") from error
+        return tuple(f"{key}={json.dumps(value)}" for key, value in kwargs.items())
+    except (TypeError, ValueError) as error:
+        raise BisacError(
+            f"environment arguments are numbers, strings, booleans and lists of them ({error}); for others give a "
+            f"function that makes the environment."
+        ) from error
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _register_dm_control() -> None:
+    try:
+        import dm_control  # noqa: F401  # pyright: ignore[reportMissingImports]
+        import shimmy  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise BisacError("the DeepMind control suite is not installed: pip install 'bisac[dm-control]'.") from error
 
 
 def _suggestion(env_id: str) -> str:

@@ -146,7 +146,7 @@ def load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[
 
 
 def _load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
-    saved, spec, width = checkpoint.run, envs.spec, len(envs.envs)
+    saved, spec, width = checkpoint.run, envs.spec, envs.count
     if (then := Spec.from_json(saved["spec"])) != spec:
         raise BisacError(f"{spec.env_id} is not what it was when the run was saved: {then} then, {spec} now.")
     fresh = jax.eval_shape(lambda key: fresh_training(algo, spec, width, key), jax.random.key(0))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bisac.envs.host import episode_seed
-from bisac.envs.spec import Env, EnvSource, make_env, spec_of
+from bisac.envs.spec import Env, Task
 from bisac.policy import Policy
 
 EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
@@ -23,9 +23,9 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """Environments for evaluation, made once."""
 
-    def __init__(self, source: EnvSource, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
-        self.envs: list[Env] = [make_env(source) for _ in range(episodes)]
-        self.spec = spec_of(source, self.envs[0])
+    def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
+        self.envs: list[Env] = [task.make() for _ in range(episodes)]
+        self.spec = task.spec(self.envs[0])
         self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
     def __call__(self, policy: Policy) -> Evaluation:

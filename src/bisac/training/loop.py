@@ -23,8 +23,8 @@ from bisac.types import Metrics, Transition
 
 def start(algo: Algorithm[Any], envs: HostEnvs, seed: int) -> Run:
     """A run about to take its first step."""
-    training = fresh_training(algo, envs.spec, len(envs.envs), jax.random.key(seed))
-    run = Run(algo, envs, training, envs.reset(), np.zeros((len(envs.envs), envs.spec.action_dim), np.float32))
+    training = fresh_training(algo, envs.spec, envs.count, jax.random.key(seed))
+    run = Run(algo, envs, training, envs.reset(), np.zeros((envs.count, envs.spec.action_dim), np.float32))
     draw_next(run)
     return run
 
@@ -44,7 +44,7 @@ def steps_of(run: Run, steps: int) -> Iterator[list[Episode]]:
 
 def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
     """Learn from a replay memory; pauses after each step of all environments."""
-    algo, width = run.algo, len(run.envs.envs)
+    algo, width = run.algo, run.envs.count
     assert isinstance(algo, OffPolicy)
     run.stride = width
     while run.step < steps:
@@ -114,7 +114,7 @@ def _draw_action(
 
 def on_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
     """Learn from fresh rollouts; pauses after each."""
-    algo, width = run.algo, len(run.envs.envs)
+    algo, width = run.algo, run.envs.count
     assert isinstance(algo, OnPolicy)
     length = algo.length(width)
     run.stride = length * width

@@ -116,7 +116,7 @@ def check_sound(run: Run) -> None:
     sums, count, sound = jax.device_get((run.training.metric_sums, run.training.metric_count, run.training.sound_count))
     if bad := next((name for name, value in sums.items() if not np.isfinite(value)), None):
         update = run.updates - int(count) + int(sound) + 1
-        step = run.algo.step_of(update, len(run.envs.envs))
+        step = run.algo.step_of(update, run.envs.count)
         raise DivergedError(f"training diverged: {bad} became {sums[bad]} in update {update:,}, by step {step:,}.")
     names = leaf_names(run.training.algo)
     if bad := [name for name, finite in zip(names, _finite(run.training.algo), strict=True) if not finite]:

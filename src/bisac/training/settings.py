@@ -5,10 +5,13 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from tyro.conf import UseAppendAction
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
 from bisac.algos.base import require
+from bisac.envs.backends import BackendName
 from bisac.errors import BisacError
 from bisac.training.run_dir import provenance
 
@@ -36,11 +39,16 @@ class TrainSettings:
     """The run folder; by default runs/ENV/ALGO/seedK, or seedK-2 and so on where that is taken."""
     overwrite: bool = False
     """Replace a run that the folder holds already."""
+    env_arg: UseAppendAction[tuple[str, ...]] = ()
+    """An argument of the environment as key=value, such as max_episode_steps=200; may be repeated."""
+    backend: BackendName = "sync"
+    """Where to step the environments: one by one, in processes of their own (slow ones), or in EnvPool."""
 
     def __post_init__(self):
         require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")
         require(self, "at least 1", lambda v: v is None or v >= 1, "num_envs", "eval_every")
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
+        require(self, f"one of {', '.join(get_args(BackendName))}", lambda v: v in get_args(BackendName), "backend")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
 
     def settled(self, algo: Algorithm[Any]) -> "TrainSettings":
@@ -76,7 +84,8 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], TrainSettings]:
     try:
         run = dict(config["run"])
         out = run.pop("out", None)
-        settings = TrainSettings(**run, out=Path(out) if out else None)
+        env_arg = tuple(run.pop("env_arg", ()))
+        settings = TrainSettings(**run, out=Path(out) if out else None, env_arg=env_arg)
         return algorithm_from_json(config["algo"], config["hyperparameters"]), settings
     except (AttributeError, KeyError, TypeError) as error:
         raise BisacError(f"config.json is not one of this bisac's: {error!r}.") from error

@@ -2,14 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bisac.algos import Algorithm, algorithm_name
 from bisac.envs.host import HostEnvs
-from bisac.envs.spec import EnvSource
+from bisac.envs.spec import EnvSource, Task
 from bisac.errors import BisacError
 from bisac.policy import Policy
 from bisac.training.checkpoint import Checkpoints, load
@@ -128,19 +128,18 @@ def _train(
 @contextmanager
 def _environments(source: EnvSource, settings: TrainSettings) -> Iterator[tuple[HostEnvs, Evaluator]]:
     """Those to train in, and those to evaluate in."""
-    envs = HostEnvs(source, settings.width, settings.seed)
-    evaluator = Evaluator(source, settings.eval_episodes, settings.seed)
-    try:
+    task = Task(source, settings.env_arg)
+    with (
+        closing(HostEnvs(task, settings.width, settings.seed, settings.backend)) as envs,
+        closing(Evaluator(task, settings.eval_episodes, settings.seed)) as evaluator,
+    ):
         yield envs, evaluator
-    finally:
-        envs.close()
-        evaluator.close()
 
 
 def _strayed(envs: HostEnvs, strayed: list[int]) -> list[str]:
     if not strayed:
         return []
     return [
-        f"{envs.spec.env_id} does not repeat itself when seeded: {len(strayed)} of {len(envs.envs)} environments begin "
+        f"{envs.spec.env_id} does not repeat itself when seeded: {len(strayed)} of {envs.count} environments begin "
         f"a new episode, so this resume is not exact (inexact_resumes in progress.csv)."
     ]

@@ -9,7 +9,7 @@ import imageio.v2 as imageio
 import numpy as np
 
 from bisac.envs.host import episode_seed
-from bisac.envs.spec import make_env
+from bisac.envs.spec import Task
 from bisac.errors import BisacError
 from bisac.policy import Policy
 from bisac.training.evaluate import HELD_OUT_STREAM
@@ -20,11 +20,11 @@ MISSING_GL = (
 )
 
 
-def record_video(policy: Policy, env_id: str, folder: Path, seed: int) -> Path:
+def record_video(policy: Policy, task: Task, folder: Path, seed: int) -> Path:
     """One episode of the deterministic policy as an mp4 in `folder`."""
     _choose_renderer()
     try:
-        env = make_env(env_id, render_mode="rgb_array")
+        env = task.make(render_mode="rgb_array")
         obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
         frames, done = [env.render()], False
     except BisacError:
@@ -38,7 +38,7 @@ def record_video(policy: Policy, env_id: str, folder: Path, seed: int) -> Path:
         done = terminated or truncated
     rate = env.metadata.get("render_fps", 30)
     env.close()
-    path = folder / f"{env_id.replace('/', '-').replace(':', '-')}-seed{seed}.mp4"
+    path = folder / f"{task.name(env).replace('/', '-').replace(':', '-')}-seed{seed}.mp4"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():  # JAX warns of any fork; the encoder's process replaces itself at once

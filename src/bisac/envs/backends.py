@@ -1,0 +1,50 @@
+"""Where environments are stepped: in this process, in processes of their own, or in EnvPool's threads."""
+
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from bisac.types import Spec
+
+BackendName = Literal["sync", "async", "envpool"]
+
+Replay = tuple[np.ndarray, float] | None
+"""The observation and the return that an episode led to when it was repeated; None where it could not be."""
+
+
+class Steps(NamedTuple):
+    """What a step of all environments gave: a row each."""
+
+    obs: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Copies of an environment that never reset themselves. Floats are float32."""
+
+    spec: Spec
+
+    def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
+        """Begin an episode in these environments; their first observations."""
+        ...
+
+    def step(self, actions: np.ndarray) -> Steps:
+        """Act in all environments, in the environment's own units."""
+        ...
+
+    def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:
+        """Bring each environment back into the episode of its seed and actions."""
+        ...
+
+    def close(self) -> None:
+        """Close the environments."""
+        ...
+
+
+def stack_steps(results: list[tuple[np.ndarray, np.float32, bool, bool]]) -> Steps:
+    """The environments' steps as arrays."""
+    obs, reward, terminated, truncated = zip(*results, strict=True)
+    return Steps(np.stack(obs), np.array(reward, np.float32), np.array(terminated), np.array(truncated))

@@ -1,0 +1,83 @@
+"""One environment behind three calls, in this process, or in one of its own: `python worker.py FD` serves them there.
+
+It imports nothing of bisac, and so no JAX: a worker starts fast and stays small.
+"""
+
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+Env = gym.Env[Any, Any]
+
+
+def reset(env: Env, seed: int) -> np.ndarray:
+    """Begin an episode."""
+    return np.asarray(env.reset(seed=seed)[0], np.float32)
+
+
+def step(env: Env, action: np.ndarray) -> tuple[np.ndarray, np.float32, bool, bool]:
+    """Act, in the environment's own units: observation, reward, whether terminated, whether truncated."""
+    obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+    return np.asarray(obs, np.float32), np.float32(reward), bool(terminated), bool(truncated)
+
+
+def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Take an episode's actions again: the observation and the return they led to, or None where it ends on the way."""
+    obs, total_reward = reset(env, seed), 0.0
+    for action in actions:
+        obs, reward, terminated, truncated = step(env, action)
+        if terminated or truncated:
+            return None
+        total_reward += float(reward)
+    return obs, total_reward
+
+
+CALLS: dict[str, Callable[..., Any]] = {"reset": reset, "step": step, "replay": replay}
+
+
+def serve(connection: Connection) -> None:
+    """Make an environment, then do as told; each answer is a result, and what went wrong where there is none."""
+    sys.path[:] = connection.recv()  # the parent's, where the environment's own modules are found
+    env, problem = _attempt(_make, connection.recv_bytes())
+    try:
+        connection.send((None, problem))
+        while problem is None:
+            call, *arguments = connection.recv()
+            result, problem = _attempt(CALLS[call], env, *arguments)
+            connection.send((result, problem))
+    finally:
+        if env is not None:
+            env.close()
+
+
+def _make(recipe: bytes) -> Env:
+    make, flat = pickle.loads(recipe)
+    return gym.wrappers.FlattenObservation(make()) if flat else make()
+
+
+def _attempt(call: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
+    try:
+        return call(*arguments), None
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return None, f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
+
+
+def main() -> None:
+    """Serve at the end of a socket that the parent left open; the parent alone decides when to stop."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # meant for the parent, which wants to finish its step and save
+        signal.signal(number, signal.SIG_IGN)
+    with suppress(EOFError, ConnectionError):  # the parent has closed its end, or is gone
+        serve(Connection(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()
