@@ -1,5 +1,6 @@
 """Each algorithm learns the known values and actions of the probe environments."""
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -89,7 +90,7 @@ def test_chain_discounts_the_second_reward(algo):
 
 @every_algorithm
 def test_truncation_bootstraps(algo):
-    state = trained(algo, Truncated)
+    state = trained(algo, Truncated, steps=900)
     value, entropy = (np.asarray(v) for v in value_and_entropy(algo, state, column(0.0, 1.0)))
     assert value[0] == pytest.approx((1.0 + GAMMA * ALPHA * entropy[0]) / (1.0 - GAMMA), rel=0.05)
 
@@ -116,21 +117,24 @@ def test_linear_quadratic_regulator(algo):
     assert slope == pytest.approx(-gain, rel=0.25)
 
 
-FRESH = dict(gamma=GAMMA, hidden=(64, 64), normalise_observations=False, normalise_rewards=False, initial_log_std=-0.5)
+FRESH = dict(gamma=GAMMA, hidden=(64, 64), normalise_observations=False, normalise_rewards=False, initial_log_std=-1.5)
+# Narrow from the start: a wide policy does better in a corner of the box, where clipping takes its noise away.
 ON_POLICY = [
-    pytest.param(PPO(rollout=128, minibatches=4, learning_rate=3e-3, **FRESH), id="ppo"),
-    pytest.param(A2C(rollout=40, learning_rate=7e-4, **FRESH), id="a2c"),
+    pytest.param(PPO(rollout=128, minibatches=4, **FRESH), 3e-3, 3e-3, id="ppo"),
+    pytest.param(A2C(rollout=40, **FRESH), 7e-4, 3e-3, id="a2c"),
 ]
 
 
-@pytest.mark.parametrize("algo", ON_POLICY)
-def test_fresh_rollouts_teach_the_same(algo):
+@pytest.mark.parametrize(("algo", "action_rate", "value_rate"), ON_POLICY)
+def test_fresh_rollouts_teach_the_same(algo, action_rate, value_rate):
     """The best action, actions that depend on the observation, values across truncation and termination."""
+    algo = dataclasses.replace(algo, learning_rate=action_rate)
     state = trained(algo, CorrelatedBandit, 12_000, num_envs=8)
     assert np.abs(np.asarray(actions(algo, state, column(0.0))) - BEST_ACTION).max() < 0.15
     state = trained(algo, Contextual, 12_000, num_envs=8)
     learned = actions(algo, state, column(-1.0, 1.0))
     assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.15
+    algo = dataclasses.replace(algo, learning_rate=value_rate)
     state = trained(algo, Truncated, 8000, num_envs=8)
     assert state.model.value(column(0.0))[0] == pytest.approx(1.0 / (1.0 - GAMMA), rel=0.05)
     state = trained(algo, Chain, 8000, num_envs=8)

@@ -25,7 +25,7 @@ def best_return(folder):
 @pytest.mark.parametrize("algo", SWING_UP)
 def test_pendulum_swings_up(algo, tmp_path):
     """A random policy gets about -1200, a good one about -150."""
-    bisac.train("Pendulum-v1", algo, 5000, out=tmp_path / "run", eval_every=2500, verbose=False, **SWING_UP[algo])
+    bisac.train("Pendulum-v1", algo, 6000, out=tmp_path / "run", eval_every=3000, verbose=False, **SWING_UP[algo])
     assert best_return(tmp_path / "run") > -250.0
 
 
