@@ -17,7 +17,7 @@ from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
-from bisac.presets import Preset, preset
+from bisac.presets import GAMMA, Preset, preset
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.settings import MAY_CHANGE, TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
@@ -113,8 +113,7 @@ def _train(arguments: list[str], console: Console) -> int:
     defaults = TrainCommand[kind](tyro.MISSING, TrainSettings(), kind(**known))
     command = _parse(TrainCommand[kind], "train", arguments, defaults)
     if known:
-        text = ", ".join(f"{setting} {value}" for setting, value in known.items())
-        console.print(f"preset: {text} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
+        console.print(f"preset: {_listed(known)} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
     return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
 
 
@@ -180,12 +179,24 @@ def _list(arguments: list[str], console: Console) -> int:
     algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
     for name, kind in REGISTRY.items():
         algorithms.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
-    tasks = Table("task", "simulator", title="The paper's tasks", title_justify="left", box=None)
+    tasks = Table("task", "simulator", "preset", title="The paper's tasks", title_justify="left", box=None)
     for name, simulator in PAPER_TASKS.items():
-        tasks.add_row(f"[bold]{name}[/]", simulator)
+        tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))
     console.print(algorithms, "", tasks)
     console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
     return 0
+
+
+def _presets_of(task: str) -> str:
+    """The preset's settings, and after a colon those of one algorithm alone."""
+    shared = {"gamma": GAMMA[name]} if (name := task.rpartition("-v")[0]) in GAMMA else {}
+    own = {algo: {k: v for k, v in preset(task, algo).items() if k not in shared} for algo in REGISTRY}
+    parts = [_listed(shared)] if shared else []
+    return "; ".join([*parts, *(f"{algo}: {_listed(settings)}" for algo, settings in own.items() if settings)])
+
+
+def _listed(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _named_algorithm(arguments: list[str]) -> str:
