@@ -16,6 +16,8 @@ from bisac.training.logs import read_progress
 from bisac.training.manifest import read_manifest
 from bisac.training.run_dir import default_path
 
+pytestmark = pytest.mark.xdist_group("cli")  # one worker, one cache of compiled programs
+
 SMALL = ["--hidden", "16", "--subnetwork", "8", "--embedding", "4", "--batch-size", "16", "--replay-size", "2000"]
 
 

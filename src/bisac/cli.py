@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from rich.console import Console
@@ -33,17 +33,15 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
 
-Algo = TypeVar("Algo", bound=Algorithm[Any])
-
 
 @dataclasses.dataclass(frozen=True)
-class TrainCommand(Generic[Algo]):
+class TrainCommand:
     """Train a policy on a Gymnasium environment; the run folder holds all that comes out."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """The environment's id, such as Hopper-v5 or my_package:MyEnv-v0."""
     run: TrainSettings
-    hyperparameters: Algo
+    hyperparameters: Algorithm[Any]
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
@@ -110,8 +108,7 @@ def run(arguments: list[str]) -> int:
 def _train(arguments: list[str], console: Console) -> int:
     name = _named_algorithm(arguments)
     kind, known = REGISTRY[name], {} if _flag(arguments, "preset") == "none" else _preset(arguments, name)
-    defaults = TrainCommand[kind](tyro.MISSING, TrainSettings(), kind(**known))
-    command = _parse(TrainCommand[kind], "train", arguments, defaults)
+    command = _parse(_prefilled(kind, known), "train", arguments)
     if known:
         console.print(f"preset: {_listed(known)} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
     return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
@@ -218,6 +215,13 @@ def _flag(arguments: list[str], name: str) -> str | None:
     return found
 
 
+def _prefilled(kind: type[Algorithm[Any]], known: dict[str, Any]) -> type[TrainCommand]:
+    """The command with that algorithm's hyperparameters, which start from the preset."""
+    field = ("hyperparameters", kind, dataclasses.field(default=kind(**known)))
+    named = {"__doc__": TrainCommand.__doc__, "__module__": __name__}
+    return dataclasses.make_dataclass("TrainCommand", [field], bases=(TrainCommand,), namespace=named, frozen=True)
+
+
 def _preset(arguments: list[str], algo: str) -> dict[str, Any]:
     """The preset of the task named in the arguments, read before parsing: it decides the flags' defaults."""
     return next((known for word in arguments if (known := preset(word, algo))), {})
@@ -226,6 +230,6 @@ def _preset(arguments: list[str], algo: str) -> dict[str, Any]:
 Command = TypeVar("Command")
 
 
-def _parse(command: Callable[..., Command], name: str, arguments: list[str], default: Any = None) -> Command:
+def _parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config, default=default)
+    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)

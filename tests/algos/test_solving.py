@@ -25,7 +25,16 @@ def best_return(folder):
 @pytest.mark.parametrize("algo", SWING_UP)
 def test_pendulum_swings_up(algo, tmp_path):
     """A random policy gets about -1200, a good one about -150."""
-    bisac.train("Pendulum-v1", algo, 6000, out=tmp_path / "run", eval_every=3000, verbose=False, **SWING_UP[algo])
+    bisac.train(
+        "Pendulum-v1",
+        algo,
+        6000,
+        out=tmp_path / "run",
+        eval_every=3000,
+        eval_episodes=5,
+        verbose=False,
+        **SWING_UP[algo],
+    )
     assert best_return(tmp_path / "run") > -250.0
 
 
@@ -33,5 +42,7 @@ def test_pendulum_swings_up(algo, tmp_path):
 @pytest.mark.parametrize(("algo", "steps"), [("ppo", 25_000), ("a2c", 60_000)])
 def test_pole_stays_up(algo, steps, tmp_path):
     """A random policy holds the pole for about 6 steps; 1000 are the limit."""
-    bisac.train("InvertedPendulum-v5", algo, steps, out=tmp_path / "run", eval_every=steps // 4, verbose=False)
+    bisac.train(
+        "InvertedPendulum-v5", algo, steps, out=tmp_path / "run", eval_every=steps // 3, eval_episodes=3, verbose=False
+    )
     assert best_return(tmp_path / "run") > 900.0
