@@ -21,6 +21,7 @@ import time
 import warnings
 from collections import Counter
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -426,12 +427,12 @@ def main():
             "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }
-        rows = [*kill_campaign(folder, options.kills), *disk_campaign(folder), *damage_campaign(folder)]
-        rows += foreign_campaign(folder, options.foreign)
-    table = ["| what was done to a run | times | what came of it |", "|---|---|---|"]
-    table += [f"| {what} | {times:,} | {result} |" for what, times, result in rows]
-    head, _, _ = options.out.read_text().partition(MARK)
-    options.out.write_text(head + MARK + "\n\n" + "\n".join(table) + "\n")
+        table = ["| what was done to a run | times | what came of it |", "|---|---|---|"]
+        head, _, _ = options.out.read_text().partition(MARK)
+        campaigns = kill_campaign(folder, options.kills), disk_campaign(folder), damage_campaign(folder)
+        for what, times, result in chain(*campaigns, foreign_campaign(folder, options.foreign)):
+            table.append(f"| {what} | {times:,} | {result} |")
+            options.out.write_text(head + MARK + "\n\n" + "\n".join(table) + "\n")
 
 
 MARK = "<!-- written by tests/reliability.py -->"
