@@ -60,7 +60,8 @@ class ShortHopper(HopperEnv):
         return obs, reward, terminated, truncated, info
 
 
-gym.register("ShortHopper-v0", "reliability:ShortHopper")
+if "ShortHopper-v0" not in gym.registry:  # as a script, this module is there twice
+    gym.register("ShortHopper-v0", "reliability:ShortHopper")
 HOPPER = "reliability:ShortHopper-v0"
 
 SMALL = dict(algo="sac", hidden=(8,), batch_size=4, learning_starts=12, replay_size=40, seed=3)
@@ -551,4 +552,6 @@ def foreign_campaign(folder, rounds):
 
 
 if __name__ == "__main__":
-    killed_process() if "--killed" in sys.argv[1:2] else main()
+    import reliability  # under the name by which its environment is made
+
+    reliability.killed_process() if "--killed" in sys.argv[1:2] else reliability.main()
