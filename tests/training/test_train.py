@@ -112,6 +112,17 @@ def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
     assert not (tmp_path / "x" / "policy.safetensors").exists()  # it would be of no use
 
 
+def test_diverging_rollouts_are_not_blamed_on_the_environment(tmp_path):
+    class Explodes(Truncated):
+        def step(self, action):
+            assert np.isfinite(action).all()
+            return (np.full(1, 3e38, np.float32), 3e38, False, False, {})
+
+    settings = dict(algo="a2c", rollout=8, hidden=(8,), normalise_observations=False, normalise_rewards=False)
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ became \S+ in update 1, by step 8\."):
+        bisac.train(Explodes, out=tmp_path / "x", steps=1000, eval_every=1000, verbose=False, **settings)
+
+
 def test_failing_environment_leaves_what_was_learned(tmp_path):
     class Fails(Truncated):
         steps = 0

@@ -17,7 +17,7 @@ from bisac import replay as replay_memory
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.envs.host import Episode, HostEnvs
 from bisac.normalise import Normaliser
-from bisac.training.run import Run, Training, fresh_training
+from bisac.training.run import Run, Training, check_sound, fresh_training
 from bisac.types import Metrics, Transition
 
 
@@ -48,6 +48,7 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
     assert isinstance(algo, OffPolicy)
     run.stride = width
     while run.step < steps:
+        _check_action(run)
         result = run.envs.step(run.action)
         discount = 1.0 - result.terminated.astype(np.float32)
         # The compiled call takes the host's arrays as they are: moving each by itself would cost more than the step.
@@ -124,6 +125,7 @@ def on_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
         for index in range(length):
             training = run.training
             run.action = np.asarray(explore(algo, training.algo, training.normaliser, run.obs, training.key, index))
+            _check_action(run)
             result = run.envs.step(np.clip(run.action, -1.0, 1.0))
             discount = 1.0 - result.terminated.astype(np.float32)
             rows.append((run.obs, run.action, result.reward, discount, result.next_obs, result.ended))
@@ -166,6 +168,12 @@ def learn_from_rollout(
     state, metrics = algo.update(training.algo, seen, update_key, jnp.asarray(remaining))
     sums, sound = _tallied(training.metric_sums, training.sound_count, metrics)
     return Training(state, normaliser, None, key, sums, training.metric_count + 1, sound)
+
+
+def _check_action(run: Run) -> None:
+    """Never hand an environment what is no number: it would be blamed for what came of it."""
+    if not np.isfinite(run.action).all():
+        check_sound(run)
 
 
 def _tallied(sums: Metrics, sound: Int[Array, ""], metrics: Metrics) -> tuple[Metrics, Int[Array, ""]]:

@@ -58,8 +58,6 @@ class Session:
             record.lengths += [episode.length for episode in finished]
             record.seconds = time.monotonic() - resumed_at
             self.watcher.tick(run.step, record.returns[-1] if finished else None)
-            if not np.isfinite(run.action).all():
-                check_sound(run)
             over = run.step >= settings.steps
             if over or self._passed(settings.evaluation_interval):
                 self.evaluate()
