@@ -21,7 +21,7 @@ LAYERS = (
     ("ops",),
     ("storage",),
     ("types",),
-    ("errors",),
+    ("errors", "machine"),
 )
 DEPTH = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 # `import bisac` means the public interface, which rests on the api.

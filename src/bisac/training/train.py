@@ -11,6 +11,7 @@ from bisac.algos import Algorithm, algorithm_name
 from bisac.envs.host import HostEnvs
 from bisac.envs.spec import EnvSource, Task
 from bisac.errors import BisacError
+from bisac.machine import tune_process
 from bisac.policy import Policy
 from bisac.training.checkpoint import Checkpoints, load
 from bisac.training.evaluate import Evaluator
@@ -36,6 +37,7 @@ class Outcome:
 
 def run_training(source: EnvSource, algo: Algorithm[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
     """Train, and leave a run folder behind."""
+    tune_process()
     settings = settings.settled(algo)
     with _environments(source, settings) as (envs, evaluator):
         check_memory(algo, envs.spec, settings.width)
@@ -60,6 +62,7 @@ def resume_training(
 
     `source` is needed where the run was trained on a function that makes an environment.
     """
+    tune_process()
     run_dir = RunDir(path)
     if not (run_dir.config.exists() or run_dir.checkpoints.is_dir()):
         raise BisacError(f"{path} is not a run folder: it has no config.json.")
