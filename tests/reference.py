@@ -67,6 +67,9 @@ def mlp(net, x, *index: int):
 
 
 def marginal(net, twin: int, dim: int, obs, a: float):
-    """Q_i(s, a_i) of one twin and one dimension: the embedding, then the subnetwork on [s, e_i]."""
-    embedded = ACTIVATIONS[net.embeddings.activation](mlp(net.embeddings, np.array([a], np.float64), twin, dim))
-    return mlp(net.subnetworks, np.concatenate([np.asarray(obs, np.float64), embedded]), twin, dim)[0]
+    """Q_i(s, a_i) of one twin and one dimension: encoder and embedding, then the subnetwork on [z, e_i]."""
+    act, nets = ACTIVATIONS[net.subnetworks.mlp.activation], net.subnetworks
+    state = np.asarray(obs, np.float64)
+    state = state if net.encoder is None else act(mlp(net.encoder, state, twin))
+    embedded = act(mlp(nets.embedding, np.array([a], np.float64), twin, dim))
+    return mlp(nets.mlp, np.concatenate([state, embedded]), twin, dim)[0]

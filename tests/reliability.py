@@ -71,7 +71,7 @@ SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, ver
 SETTINGS = dict(steps=600, eval_every=150, eval_episodes=1, checkpoint_every=100)
 TINY = dict(hidden=(8,), batch_size=8, learning_starts=50, replay_size=300)
 FRESH = dict(hidden=(8,), rollout=30)
-VDN = dict(embedding=(4,), subnetwork=(8,), simpson_intervals=20, chebyshev_points=5)
+VDN = dict(encoder=(8,), embedding=(4,), subnetwork=(8,), simpson_intervals=20, chebyshev_points=5)
 VARIANTS = {
     "sac": dict(algo="sac", **TINY),
     "forward-sac": dict(algo="forward-sac", **TINY, **VDN),

@@ -18,7 +18,20 @@ from bisac.training.run_dir import default_path
 
 pytestmark = pytest.mark.xdist_group("cli")  # one worker, one cache of compiled programs
 
-SMALL = ["--hidden", "16", "--subnetwork", "8", "--embedding", "4", "--batch-size", "16", "--replay-size", "2000"]
+SMALL = [
+    "--hidden",
+    "16",
+    "--encoder",
+    "8",
+    "--subnetwork",
+    "8",
+    "--embedding",
+    "4",
+    "--batch-size",
+    "16",
+    "--replay-size",
+    "2000",
+]
 
 
 @pytest.fixture(scope="module")

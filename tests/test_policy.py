@@ -13,7 +13,7 @@ from bisac.storage import pack_arrays
 from bisac.types import Spec
 
 SPEC = Spec("Some-v0", 3, (-2.0, 0.0), (2.0, 10.0))
-SMALL = dict(hidden=(8,), subnetwork=(8,), embedding=(4,))
+SMALL = dict(hidden=(8,), encoder=(8,), subnetwork=(8,), embedding=(4,))
 POLICIES = {name: kind(**SMALL) if issubclass(kind, Soft) else kind(hidden=(8,)) for name, kind in REGISTRY.items()}
 POLICIES["bisac-correction"] = BidirectionalSAC(refinement="correction", **SMALL)
 

@@ -19,9 +19,9 @@ from bisac.training.loop import start, steps_of
 GAMMA = 0.9
 ALPHA = 0.02  # small, so that the soft values are close to the plain ones that the probes know
 PLAIN = dict(
-    gamma=GAMMA, hidden=(64, 64), batch_size=64, learning_starts=100, replay_size=3000, tau=0.05, critic_lr=3e-3
+    gamma=GAMMA, hidden=(64, 64), batch_size=64, learning_starts=300, replay_size=3000, tau=0.05, critic_lr=3e-3
 )
-SMALL = PLAIN | dict(temperature=ALPHA, subnetwork=(32, 32), embedding=(16,))
+SMALL = PLAIN | dict(temperature=ALPHA, encoder=(64,), subnetwork=(64,), embedding=(32,))
 ALGORITHMS = {
     "sac": SAC(actor_lr=3e-3, **SMALL),
     "sac-vdn-a": SAC(actor_lr=3e-3, critic="vdn-a", **SMALL),
@@ -73,7 +73,7 @@ def value_and_entropy(algo, state, obs):
 
 @every_algorithm
 def test_bandit(algo):
-    state = trained(algo, CorrelatedBandit, steps=1200)
+    state = trained(algo, CorrelatedBandit, steps=2000)
     obs = column(0.0)
     assert np.abs(np.asarray(actions(algo, state, obs)) - BEST_ACTION).max() < 0.15
     for action in ([0.4, -0.3], [0.0, 0.0], [0.8, -0.3], [0.4, 0.3]):
@@ -108,7 +108,7 @@ def test_action_depends_on_observation(algo):
 # others, one of each kind: it is the longest of the probes.
 @pytest.mark.parametrize("algo", [a for a in ALL if a.id in ("sac", "forward-sac", "bisac", "bisac-correction", "td3")])
 def test_linear_quadratic_regulator(algo):
-    state = trained(algo, LinearQuadratic, steps=2000)
+    state = trained(algo, LinearQuadratic, steps=3000)
     a, b, q, r = np.sqrt(GAMMA) * np.eye(1), np.sqrt(GAMMA) * np.full((1, 2), 0.5), np.eye(1), 0.1 * np.eye(2)
     p = solve_discrete_are(a, b, q, r)
     gain = np.linalg.solve(r + b.T @ p @ b, b.T @ p @ a).sum()

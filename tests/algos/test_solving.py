@@ -6,7 +6,7 @@ import bisac
 from bisac.training.logs import read_progress
 
 NARROW = dict(hidden=(64, 64), batch_size=128, replay_size=10_000)
-MARGINALS = dict(subnetwork=(32, 32), embedding=(16,))
+MARGINALS = dict(encoder=(32,), subnetwork=(32,), embedding=(16,))
 SWING_UP = {
     "sac": NARROW,
     "bisac": NARROW | MARGINALS,

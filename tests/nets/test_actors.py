@@ -23,7 +23,9 @@ S = jnp.asarray(np.random.default_rng(0).normal(size=(BATCH, OBS)), jnp.float32)
 
 gaussian = filled(lambda key: GaussianActor.init(key, OBS, ACT, (8, 8), "relu"), 1)
 projected = ProjectedActor(
-    filled(lambda key: Marginals.init(key, OBS, ACT, (5, 4), (6, 7), "silu"), 2), jnp.log(jnp.float32(ALPHA)), Grid()
+    filled(lambda key: Marginals.init(key, OBS, ACT, (8,), (5, 4), (6, 7), "silu"), 2),
+    jnp.log(jnp.float32(ALPHA)),
+    Grid(),
 )
 corrected = CorrectedActor(
     projected, filled(lambda key: CorrectedActor.init_correction(key, OBS, ACT, (8, 8), "relu"), 3)

@@ -10,14 +10,14 @@ from bisac.nets.critics import Decomposed, Joint, Marginals
 
 BATCH, OBS, ACT = 5, 4, 3
 # Widths all differ, so that no mistaken axis goes unnoticed.
-HIDDEN, EMBEDDING, SUBNETWORK = (8, 9), (5, 4), (6, 7)
+HIDDEN, ENCODER, EMBEDDING, SUBNETWORK = (8, 9), (11, 10), (5, 4), (6, 7)
 RNG = np.random.default_rng(0)
 S = jnp.asarray(RNG.normal(size=(BATCH, OBS)), jnp.float32)
 A = jnp.asarray(RNG.uniform(-1.0, 1.0, (BATCH, ACT)), jnp.float32)
 
 
-def make_marginals(key, activation="relu"):
-    return Marginals.init(key, OBS, ACT, EMBEDDING, SUBNETWORK, activation)
+def make_marginals(key, activation="relu", encoder=ENCODER):
+    return Marginals.init(key, OBS, ACT, encoder, EMBEDDING, SUBNETWORK, activation)
 
 
 def make_joint(key):
@@ -25,7 +25,7 @@ def make_joint(key):
 
 
 def make_decomposed(key, decomposition="residual"):
-    return Decomposed.init(key, OBS, ACT, HIDDEN, EMBEDDING, SUBNETWORK, "relu", decomposition)
+    return Decomposed.init(key, OBS, ACT, HIDDEN, ENCODER, EMBEDDING, SUBNETWORK, "relu", decomposition)
 
 
 def concatenated(net, twin, b):
@@ -43,9 +43,10 @@ def test_joint_matches_a_loop():
     close(estimate, net(S, A))
 
 
+@pytest.mark.parametrize("encoder", [ENCODER, ()])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_marginals_match_a_loop_over_twins_and_dimensions(activation):
-    net = filled(partial(make_marginals, activation=activation), 2)
+def test_marginals_match_a_loop_over_twins_and_dimensions(activation, encoder):
+    net = filled(partial(make_marginals, activation=activation, encoder=encoder), 2)
     expected = np.empty((2, ACT, BATCH))
     for twin, dim, b in np.ndindex(expected.shape):
         expected[twin, dim, b] = marginal(net, twin, dim, S[b], A[b, dim])
@@ -101,6 +102,8 @@ def test_one_state_gives_its_row_of_the_batch(make):
 
 def test_every_network_of_a_stack_starts_differently():
     net = jax.jit(make_decomposed)(jax.random.key(0))
-    for stack, size in ((net.marginals.embeddings, 2 * ACT), (net.marginals.subnetworks, 2 * ACT), (net.auxiliary, 2)):
+    stacks = (net.auxiliary, 2), (net.marginals.encoder, 2)
+    stacks += tuple((part, 2 * ACT) for part in (net.marginals.subnetworks.embedding, net.marginals.subnetworks.mlp))
+    for stack, size in stacks:
         for leaf in (*stack.weights, *stack.biases):
             assert len(np.unique(np.asarray(leaf).reshape(size, -1)[:, 0])) == size

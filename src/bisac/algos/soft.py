@@ -68,9 +68,11 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
     """Hidden widths of the actor, and of the joint critic or the auxiliary network U."""
     activation: Activation = "relu"
     """Activation of every network."""
-    embedding: tuple[int, ...] = (32, 32)
+    encoder: tuple[int, ...] = (64,)
+    """VDN-a critic: hidden widths of the state encoder that all subnetworks share; none is the paper's form."""
+    embedding: tuple[int, ...] = (32,)
     """VDN-a critic: widths of the embedding of one action dimension."""
-    subnetwork: tuple[int, ...] = (64, 64)
+    subnetwork: tuple[int, ...] = (64,)
     """VDN-a critic: hidden widths of one action dimension's subnetwork Q_i."""
     decomposition: Decomposition = "residual"
     """VDN-a critic: sum_i Q_i fits the target alone and U what it leaves (residual), or only their sum fits it, as in
@@ -81,6 +83,7 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
         require(self, "in (0, 1]", lambda v: 0.0 < v <= 1.0, "tau")
         require(self, "positive", lambda v: v > 0, "critic_lr", "temperature_lr", "initial_temperature")
         require(self, "one or more positive widths", lambda v: v > 0, "hidden", "embedding", "subnetwork")
+        require(self, "positive widths, or none", lambda v: v > 0, *(("encoder",) if self.encoder else ()))
         require(self, "positive or 'learned'", lambda v: v == "learned" or v > 0, "temperature")
 
     def init_soft(self, spec: Spec, key: Key[Array, ""], critic: CriticKind, actor: ActorPart) -> SoftState[ActorPart]:
@@ -98,7 +101,7 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
         return Joint.init(key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
 
     def _decomposed(self, spec: Spec, key: Key[Array, ""]) -> Critic:
-        widths = (self.hidden, self.embedding, self.subnetwork)
+        widths = (self.hidden, self.encoder, self.embedding, self.subnetwork)
         return Decomposed.init(key, spec.obs_dim, spec.action_dim, *widths, self.activation, self.decomposition)
 
     def step_critic(

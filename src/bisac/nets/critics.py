@@ -35,7 +35,7 @@ class Joint(eqx.Module):
     ) -> "Joint":
         """Twins, or as many as told, stacked on the leading axis."""
         sizes = (obs_dim + action_dim, *hidden, 1)
-        return Joint(jax.vmap(lambda k: MLP.init(k, sizes, activation))(jax.random.split(key, count)))
+        return Joint(MLP.init(key, sizes, activation, (count,)))
 
     def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
         """Q_j(s, a) of both twins."""
@@ -48,80 +48,99 @@ class Joint(eqx.Module):
         return (self(obs, action),)
 
 
-class Marginals(eqx.Module):
-    """Q_i(s, a_i) of every action dimension: an embedding of the scalar a_i, then a subnetwork on [s, e_i].
+class Subnetwork(eqx.Module):
+    """Q_i(s, a_i) of one action dimension: an embedding e of the scalar a, then a network on [z, e].
 
-    Leaves are stacked (twin, act, ...).
+    Its first layer is linear, so the share of z and that of e are computed apart and added.
     """
 
-    embeddings: MLP
-    subnetworks: MLP
+    embedding: MLP
+    mlp: MLP
+
+    def action_part(self, a: Float[Array, ""]) -> Float[Array, "hidden"]:
+        """The embedded action's share of the first layer, with the bias."""
+        embedded = self.embedding.act(self.embedding(a[None]))
+        return embedded @ self.mlp.weights[0][-len(embedded) :] + self.mlp.biases[0]
+
+    def finish(self, first: Float[Array, "hidden"]) -> Float[Array, ""]:
+        """Q_i from the first layer."""
+        return self.mlp.after_first(first)[0]
+
+
+class Marginals(eqx.Module):
+    """Q_i(s, a_i) of every action dimension, by subnetworks that share one encoder z(s) of the state.
+
+    Without an encoder z is the state itself, the paper's form.
+    """
+
+    encoder: MLP | None
+    """Stacked (twin, ...)."""
+    subnetworks: Subnetwork
+    """Stacked (twin, act, ...)."""
 
     @staticmethod
     def init(
         key: Key[Array, ""],
         obs_dim: int,
         action_dim: int,
+        encoder: Sequence[int],
         embedding: Sequence[int],
         hidden: Sequence[int],
         activation: Activation,
     ) -> "Marginals":
         """Twins of N subnetworks each."""
-
-        def one(key: Key[Array, ""]) -> Marginals:
-            embedding_key, subnetwork_key = jax.random.split(key)
-            return Marginals(
-                MLP.init(embedding_key, (1, *embedding), activation),
-                MLP.init(subnetwork_key, (obs_dim + embedding[-1], *hidden, 1), activation),
-            )
-
-        return jax.vmap(jax.vmap(one))(jax.random.split(key, (2, action_dim)))
+        encoder_key, embedding_key, subnetwork_key = jax.random.split(key, 3)
+        state_sizes = (obs_dim, *encoder)
+        sizes = (state_sizes[-1] + embedding[-1], *hidden, 1)
+        return Marginals(
+            MLP.init(encoder_key, state_sizes, activation, (2,)) if encoder else None,
+            Subnetwork(
+                MLP.init(embedding_key, (1, *embedding), activation, (2, action_dim)),
+                MLP.init(subnetwork_key, sizes, activation, (2, action_dim)),
+            ),
+        )
 
     def __call__(
         self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
     ) -> Float[Array, "twin act batch"]:
         """Q_i at the given actions."""
 
-        def one(net: Marginals, state_part: Float[Array, "hidden"], a: Float[Array, ""]) -> Float[Array, ""]:
-            return net._finish(state_part + net._action_part(a))
+        def one(net: Subnetwork, state_part: Float[Array, "hidden"], a: Float[Array, ""]) -> Float[Array, ""]:
+            return net.finish(state_part + net.action_part(a))
 
         over_batch = jax.vmap(one, (None, 0, 0))
         over_dims = jax.vmap(over_batch, (0, 0, 1))
-        return jax.vmap(over_dims, (0, 0, None))(self, self._state_part(obs), action)
+        return jax.vmap(over_dims, (0, 0, None))(self.subnetworks, self._state_part(obs), action)
 
     def curves(
         self, obs: Float[Array, "batch obs"], actions: Float[Array, "point"]
     ) -> Float[Array, "twin act batch point"]:
         """Q_i(s, .) at the same few actions for every state.
 
-        The first layer is linear, so its state part is computed once per state and its action part once per point.
-        The rest runs one network after another: the hidden layers of all at once would leave the cache, which at
-        Humanoid's size makes them three times slower.
+        The state's share of the first layer is computed once per state, the action's once per point. The rest runs one
+        network after another: the hidden layers of all at once would leave the cache, which at Humanoid's size makes
+        them three times slower.
         """
 
-        def one(net_and_state_part: tuple[Marginals, Float[Array, "batch hidden"]]) -> Float[Array, "batch point"]:
+        def one(net_and_state_part: tuple[Subnetwork, Float[Array, "batch hidden"]]) -> Float[Array, "batch point"]:
             net, state_part = net_and_state_part
-            action_part = jax.vmap(net._action_part)(actions)
-            over_points = jax.vmap(lambda s, a: net._finish(s + a), (None, 0))
+            action_part = jax.vmap(net.action_part)(actions)
+            over_points = jax.vmap(lambda s, a: net.finish(s + a), (None, 0))
             return jax.vmap(over_points, (0, None))(state_part, action_part)
 
         state_part = self._state_part(obs)
         twins, dims = state_part.shape[:2]
-        nets = jax.tree.map(lambda leaf: leaf.reshape(twins * dims, *leaf.shape[2:]), (self, state_part))
+        nets = jax.tree.map(lambda leaf: leaf.reshape(twins * dims, *leaf.shape[2:]), (self.subnetworks, state_part))
         return jax.lax.map(one, nets).reshape(twins, dims, *obs.shape[:1], *actions.shape)
 
     def _state_part(self, obs: Float[Array, "batch obs"]) -> Float[Array, "twin act batch hidden"]:
-        """The observation's share of the subnetworks' first layer."""
-        return jnp.einsum("bi,tnih->tnbh", obs, self.subnetworks.weights[0][:, :, : obs.shape[-1]])
-
-    def _action_part(self, a: Float[Array, ""]) -> Float[Array, "hidden"]:
-        """The embedded action's share of it, with the bias; `self` is one dimension's slice."""
-        embedded = self.embeddings.act(self.embeddings(a[None]))
-        return embedded @ self.subnetworks.weights[0][-len(embedded) :] + self.subnetworks.biases[0]
-
-    def _finish(self, first: Float[Array, "hidden"]) -> Float[Array, ""]:
-        """Q_i from the first layer; `self` is one dimension's slice."""
-        return self.subnetworks.after_first(first)[0]
+        """The state's share of the subnetworks' first layer."""
+        weights = self.subnetworks.mlp.weights[0]
+        if self.encoder is None:
+            return jnp.einsum("bi,tnih->tnbh", obs, weights[:, :, : obs.shape[-1]])
+        over_batch = jax.vmap(lambda net, s: net.act(net(s)), (None, 0))
+        encoded = jax.vmap(over_batch, (0, None))(self.encoder, obs)
+        return jnp.einsum("tbz,tnzh->tnbh", encoded, weights[:, :, : encoded.shape[-1]])
 
 
 class Decomposed(eqx.Module):
@@ -137,6 +156,7 @@ class Decomposed(eqx.Module):
         obs_dim: int,
         action_dim: int,
         hidden: Sequence[int],
+        encoder: Sequence[int],
         embedding: Sequence[int],
         subnetwork: Sequence[int],
         activation: Activation,
@@ -145,7 +165,7 @@ class Decomposed(eqx.Module):
         """Twins, stacked on the leading axis."""
         marginals_key, auxiliary_key = jax.random.split(key)
         return Decomposed(
-            Marginals.init(marginals_key, obs_dim, action_dim, embedding, subnetwork, activation),
+            Marginals.init(marginals_key, obs_dim, action_dim, encoder, embedding, subnetwork, activation),
             Joint.init(auxiliary_key, obs_dim, action_dim, hidden, activation).mlp,
             decomposition,
         )

@@ -28,12 +28,13 @@ class MLP(eqx.Module):
     activation: Activation = eqx.field(static=True)
 
     @staticmethod
-    def init(key: Key[Array, ""], sizes: Sequence[int], activation: Activation) -> "MLP":
+    def init(key: Key[Array, ""], sizes: Sequence[int], activation: Activation, stack: tuple[int, ...] = ()) -> "MLP":
         """Weights and biases uniform within 1 / sqrt(inputs), the scheme SAC's published results rest on.
 
-        All come from one draw, cut to shape: a draw for each array would take seconds to compile.
+        `stack` is the shape of an array of such networks. All come from one draw, cut to shape: a draw for each array
+        would take seconds to compile.
         """
-        shapes = [shape for n, m in pairwise(sizes) for shape in ((n, m), (m,))]
+        shapes = [(*stack, *shape) for n, m in pairwise(sizes) for shape in ((n, m), (m,))]
         counts = np.cumsum([np.prod(shape) for shape in shapes])
         draws = jnp.split(jax.random.uniform(key, (int(counts[-1]),), minval=-1.0, maxval=1.0), counts[:-1])
         limits = [n**-0.5 for n in sizes[:-1] for _ in ("weight", "bias")]
