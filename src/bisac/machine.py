@@ -38,7 +38,7 @@ def keep_compiled_programs() -> None:
     JAX's own settings come first: JAX_COMPILATION_CACHE_DIR moves them, JAX_ENABLE_COMPILATION_CACHE=false
     does without.
     """
-    if jax.config.read("jax_compilation_cache_dir") is not None:
+    if jax.config.jax_compilation_cache_dir is not None:  # pyright: ignore[reportAttributeAccessIssue]
         return
     try:
         folder = _cache_folder()
