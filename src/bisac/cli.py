@@ -23,8 +23,9 @@ from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
 from bisac.experiments.local_engine import LocalEngine
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.experiments.report.write import write_report
 from bisac.experiments.sweep import enrol, execute, progress_of, remaining_seconds
-from bisac.experiments.watch import SweepDisplay, show_plan, show_sweep_outcome
+from bisac.experiments.watch import SweepDisplay, show_findings, show_plan, show_sweep_outcome
 from bisac.presets import GAMMA, Preset, preset
 from bisac.storage import exclusive, read_file
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
@@ -40,6 +41,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
   bisac resume runs/Hopper-v5/sac/seed0     go on with a run that was stopped or killed
   bisac sweep --env Hopper-v5 Walker2d-v5 --algo sac bisac --seeds 0:5 --steps 100000 --out sweeps/first
                                             compare algorithms over tasks and seeds; run again, it goes on
+  bisac report sweeps/first                 the comparison, with honest statistics, as a page
   bisac list                                algorithms and tasks
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
@@ -132,6 +134,18 @@ class SweepCommand:
     """Print the plan and stop."""
 
 
+@dataclasses.dataclass(frozen=True)
+class ReportCommand:
+    """Compare the contestants of a sweep: one HTML page, and beside it figures (PNG, PDF) and tables (CSV, LaTeX)."""
+
+    sweep: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SWEEP")]
+    """The sweep's folder; it may still run."""
+    out: Path | None = None
+    """The page; by default report/report.html in the sweep's folder."""
+    reference: str | None = None
+    """The contestant to compare with; by default sac, or the first one where there is none."""
+
+
 def run(arguments: list[str]) -> int:
     """Run a command line; returns the exit code."""
     commands: dict[str, Callable[[list[str], Console], int]] = {
@@ -139,6 +153,7 @@ def run(arguments: list[str]) -> int:
         "resume": _resume,
         "eval": _eval,
         "sweep": _sweep,
+        "report": _report,
         "list": _list,
     }
     console, problems = Console(), Console(stderr=True)
@@ -254,6 +269,17 @@ def _sweep(arguments: list[str], console: Console) -> int:
     if outcome.stopped_by is not None:
         return 128 + outcome.stopped_by
     return 1 if outcome.failed else 0
+
+
+def _report(arguments: list[str], console: Console) -> int:
+    command = _parse(ReportCommand, "report", arguments)
+    page = command.out or command.sweep / "report" / "report.html"
+    with console.status("gathering and resampling"):
+        analysis, paths = write_report(command.sweep, page, command.reference)
+    show_findings(analysis, console)
+    console.print(f"report        {page}", highlight=False, soft_wrap=True)
+    console.print(f"beside it     {', '.join(path.name for path in paths[1:])}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def _from_file(arguments: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ any way and started again, on this machine or another.
 
 import dataclasses
 import json
+import platform
 import shlex
 import sys
 import time
@@ -192,7 +193,7 @@ def enrol(plan: Plan, out: Path) -> Record:
         settings,
         dict(plan.hyperparameters),
         [sys.argv],
-        provenance(),
+        provenance() | {"cpu": _cpu()},
     )
     record = new
     if (out / RECORD).exists():
@@ -209,6 +210,7 @@ def enrol(plan: Plan, out: Path) -> Record:
         )
     for run in runs:
         _check_begun(run)
+    out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / RECORD, (json.dumps({"format": 1} | dataclasses.asdict(record), indent=2) + "\n").encode())
     return record
 
@@ -258,6 +260,15 @@ def _check_begun(run: PlannedRun) -> None:
         raise BisacError(
             f"{run.folder} holds another run than the sweep's: {error} Or choose another --out."
         ) from error
+
+
+def _cpu() -> str:
+    """The processor's name, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
 
 
 def _hashable(value: Any) -> Any:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bisac.experiments.plan import Plan, PlannedRun
+from bisac.experiments.report.analysis import Analysis
 from bisac.experiments.sweep import LOG, Progress, SweepOutcome, Watched
 
 LINE_EVERY = 60.0
@@ -129,6 +130,28 @@ def show_sweep_outcome(
     lines.append(f"next          bisac report {out}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def show_findings(analysis: Analysis, console: Console) -> None:
+    """What a report's statistics say, in short."""
+    complete = len(analysis.data.curves) - len(analysis.data.incomplete)
+    console.print(f"{complete} of {len(analysis.data.curves)} runs complete", highlight=False)
+    table = Table("contestant", "seeds", "IQM", "95%", f"vs {analysis.reference}", "", box=None, pad_edge=False)
+    for aggregate in analysis.aggregates:
+        difference = aggregate.difference
+        verdict = "" if difference is None else "established" if difference.establishes(0.0) else "not established"
+        low, high = aggregate.iqm.interval or (None, None)
+        table.add_row(
+            aggregate.contestant,
+            str(aggregate.seeds),
+            f"{aggregate.iqm.value:.3f}",
+            "" if low is None else f"{low:.3f} to {high:.3f}",
+            "" if difference is None else f"{difference.value:+.3f}",
+            verdict,
+        )
+    if analysis.aggregates:
+        console.print(f"normalised final scores over {', '.join(analysis.aggregated)}:", highlight=False)
+        console.print(table, highlight=False)
 
 
 def _summary(watched: Watched) -> str:
