@@ -65,8 +65,8 @@ class TaskResult:
 
     @property
     def median_reached(self) -> float:
-        """Infinity if more than half never reached it."""
-        return float(np.median(self.reached))
+        """Infinity if half or more never reached it."""
+        return float(np.median(self.reached)) if self.reached else np.inf
 
     @property
     def median_seconds(self) -> float:

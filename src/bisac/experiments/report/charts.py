@@ -16,6 +16,7 @@ LAYOUT: dict[str, Any] = {
     "showlegend": False,
     "hovermode": "closest",
     "hoverlabel": {"align": "left", "namelength": -1},
+    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#c4c8cc", "activecolor": "#5f6368"},
 }
 AXIS: dict[str, Any] = {
     "gridcolor": "#ececec",
@@ -60,7 +61,7 @@ def learning_curves(analysis: Analysis) -> list[Chart]:
             hours.append((run.seconds / 3600).tolist())
         seeds = [curve.band.seeds for curve in analysis.curves if curve.env == env]
         missing = sum(run.env == env for run in analysis.data.incomplete)
-        note = f"{_seeds(seeds)} each" + (f"; {missing} incomplete runs dotted, not in the curves" if missing else "")
+        note = f"{_seeds(seeds)} each" + (f"; dotted, not counted: {missing} incomplete" if missing else "")
         axes = {"xaxis": _axis("environment steps", rangemode="tozero"), "yaxis": _axis("return per episode")}
         charts.append(Chart(f"curve-{index}", env, note, traces, _layout(340, **axes), hours))
     return charts
@@ -90,8 +91,8 @@ def improvement(analysis: Analysis) -> Chart:
     compared = [(a.contestant, a.improvement) for a in analysis.aggregates if a.improvement]
     traces = [_interval(name, shown[name], estimate, "P") for name, estimate in compared]
     layout = _layout(
-        110 + 34 * len(compared),
-        xaxis=_axis(f"P(a run beats one of {shown[analysis.reference].label} on the same task)", range=[-0.02, 1.02]),
+        360,
+        xaxis=_axis(f"P(better than {shown[analysis.reference].label})", range=[-0.02, 1.02]),
         yaxis=_rows(analysis, [name for name, _ in compared]),
         shapes=[_upright(0.5)],
     )
@@ -135,7 +136,13 @@ def efficiency(analysis: Analysis) -> Chart:
                 "hovertemplate": f"{where}<br>reached by %{{text}} seeds<extra></extra>",
             }
         )
-        traces[-1]["marker"]["pattern"] = {"shape": ["/" if no else "" for no in never], "fgcolor": "white", "size": 6}
+        traces[-1]["marker"]["pattern"] = {
+            "shape": ["/" if no else "" for no in never],
+            "fillmode": "overlay",
+            "fgcolor": "white",
+            "size": 7,
+            "solidity": 0.5,
+        }
     label = shown[analysis.reference].label
     layout = _layout(360, barmode="group", xaxis=_axis(None), yaxis=_axis(f"steps to {label}'s final score"))
     note = "median over seeds; the figures count the seeds that reached it; hatched: more than half did not"

@@ -94,35 +94,57 @@ def _chip(name: str, look: Look) -> str:
 
 
 def _findings(analysis: Analysis) -> str:
+    """Over all tasks in words, task by task as a matrix."""
     shown = looks(analysis.names)
     label = escape(shown[analysis.reference].label)
+    compared = [result for result in analysis.results if result.difference]
+    if not compared:
+        return f"<p>Nothing to compare with {label}.</p>"
     items = []
     for aggregate in analysis.aggregates:
         if aggregate.difference and aggregate.improvement:
-            chance = _with_interval(aggregate.improvement, ".2f")
-            text = (
-                f"over {len(analysis.aggregated)} {_plural('task', analysis.aggregated)}, normalised IQM "
-                f"{_signed(aggregate.difference)}; probability of improvement {chance}"
+            side, name = _side(aggregate.difference), escape(shown[aggregate.contestant].label)
+            items.append(
+                f'<li data-contestant="{escape(aggregate.contestant)}"><span class="verdict {side}">'
+                f"{side or 'not established'}</span><span><b>{name}</b>: normalised IQM "
+                f"{_signed(aggregate.difference)}, probability of improvement {_with_interval(aggregate.improvement, '.2f')}, "
+                f"{_counted(aggregate.difference)}</span></li>"
             )
-            items.append(_finding(aggregate.difference, shown[aggregate.contestant], text))
-    for result in analysis.results:
-        if result.difference:
-            text = f"on {escape(result.env)}, IQM {_signed(result.difference, ',.0f')}"
-            items.append(_finding(result.difference, shown[result.contestant], text))
-    if not items:
-        return f"<p>Nothing to compare with {label}.</p>"
-    note = f'<p class="note">Differences of final scores from those of {label}, with 95% intervals.</p>'
-    return f'{note}<ul class="findings">{"".join(items)}</ul>'
+    over = f"Over {len(analysis.aggregated)} {_plural('task', analysis.aggregated)}, against {label}:"
+    overall = f'<p class="note">{over}</p><ul class="findings">{"".join(items)}</ul>' if items else ""
+    return f"{overall}{_matrix(analysis, shown, label)}"
 
 
-def _finding(difference: Estimate, look: Look, text: str) -> str:
-    kind, word = "", "not established"
-    if difference.establishes(0.0):
-        kind, word = (" better", "better") if difference.value > 0 else (" worse", "worse")
-    seeds = f"{difference.seeds} seed{'s' if difference.seeds != 1 else ''}"
-    return (
-        f'<li><span class="verdict{kind}">{word}</span><span><b>{escape(look.label)}</b> {text} ({seeds})</span></li>'
-    )
+def _matrix(analysis: Analysis, shown: dict[str, Look], label: str) -> str:
+    rows = []
+    for name in analysis.names:
+        if name != analysis.reference:
+            cells = (_matrix_cell(analysis.result(env, name)) for env in analysis.data.envs)
+            rows.append(
+                f'<tr data-contestant="{escape(name)}"><td>{escape(shown[name].label)}</td>{"".join(cells)}</tr>'
+            )
+    head = "".join(f"<th>{escape(word)}</th>" for word in ("", *analysis.data.envs))
+    note = f"Task by task, final IQM less that of {label}, with its 95% interval; what is grey is not established."
+    table = f'<table class="matrix"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return f'<p class="note">{note}</p><div class="scroll">{table}</div>'
+
+
+def _matrix_cell(result: TaskResult | None) -> str:
+    if result is None or result.difference is None:
+        return "<td>no complete run</td>"
+    difference = _signed(result.difference, ",.0f")
+    return f'<td class="{_side(result.difference)}">{difference}<br><small>{_counted(result.difference)}</small></td>'
+
+
+def _side(difference: Estimate) -> str:
+    """On which side of the reference a contestant is; empty where that is not established."""
+    if not difference.establishes(0.0):
+        return ""
+    return "better" if difference.value > 0 else "worse"
+
+
+def _counted(estimate: Estimate) -> str:
+    return f"{estimate.seeds} seed{'s' if estimate.seeds != 1 else ''}"
 
 
 def _cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:
@@ -144,36 +166,24 @@ def _normalisation(analysis: Analysis) -> str:
 
 def _table(analysis: Analysis) -> str:
     shown = looks(analysis.names)
-    head = (
-        "task",
-        "contestant",
-        "seeds",
-        "final score (IQM)",
-        "difference",
-        "",
-        "P(improvement)",
-        "steps to reach",
-        "reached by",
-        "minutes",
-    )
+    compared = ("difference", "verdict", "P(improvement)")
+    head = ("task", "contestant", "seeds", "final score (IQM)", *compared, "steps to reach", "minutes")
     rows = "".join(_row(result, shown[result.contestant]) for result in analysis.results)
     rows += "".join(_aggregate_row(aggregate, shown[aggregate.contestant]) for aggregate in analysis.aggregates)
-    return f"<table><thead><tr>{''.join(f'<th>{word}</th>' for word in head)}</tr></thead><tbody>{rows}</tbody></table>"
+    heads = "".join(f"<th>{word}</th>" for word in head)
+    return f'<table class="numbers"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _row(result: TaskResult, look: Look) -> str:
     reached = sum(map(math.isfinite, result.reached))
-    steps = (
-        f"{result.median_reached:,.0f}" if result.reached and math.isfinite(result.median_reached) else "not reached"
-    )
+    steps = f"{result.median_reached:,.0f}" if math.isfinite(result.median_reached) else "not reached"
     cells = [
         escape(result.env),
         escape(look.label),
         f"{result.seeds}" + (f" <small>of {result.planned}</small>" if result.seeds < result.planned else ""),
         _with_interval(result.score, ",.1f"),
         *_compared(result.difference, result.improvement, ",.1f"),
-        steps if result.reached else "",
-        f"{reached}/{result.seeds}" if result.reached else "",
+        f"{steps} <small>{reached}/{result.seeds}</small>" if result.reached else "",
         f"{result.median_seconds / 60:,.1f}",
     ]
     return _cells(result.contestant, cells)
@@ -186,7 +196,6 @@ def _aggregate_row(aggregate: Aggregate, look: Look) -> str:
         str(aggregate.seeds),
         _with_interval(aggregate.iqm, ".3f"),
         *_compared(aggregate.difference, aggregate.improvement, ".3f"),
-        "",
         "",
         "",
     ]
