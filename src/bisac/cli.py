@@ -23,8 +23,9 @@ from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
 from bisac.experiments.local_engine import LocalEngine
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.experiments.ray_engine import RayEngine
 from bisac.experiments.report.write import write_report
-from bisac.experiments.sweep import enrol, execute, progress_of, remaining_seconds
+from bisac.experiments.sweep import Engine, enrol, execute, progress_of, remaining_seconds
 from bisac.experiments.watch import SweepDisplay, show_findings, show_plan, show_sweep_outcome
 from bisac.presets import GAMMA, Preset, preset
 from bisac.storage import exclusive, read_file
@@ -124,8 +125,10 @@ class SweepCommand:
     """An argument of the environments as key=value; may be repeated."""
     backend: BackendName = "sync"
     """Where to step the environments."""
-    engine: Literal["local"] = "local"
-    """Where to run: on this machine."""
+    engine: Literal["local", "ray"] = "local"
+    """Where to run: on this machine, or on a Ray cluster whose nodes share the sweep's folder."""
+    address: str | None = None
+    """The Ray cluster's, such as auto or ray-head:6379; by default a cluster of this machine alone is started."""
     cores: int = 1
     """Cores of each run."""
     jobs: int | None = None
@@ -251,24 +254,37 @@ def _sweep(arguments: list[str], console: Console) -> int:
     plan = Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
     for env in plan.envs:
         Task(env, command.env_arg).make().close()  # a typo is told before hours have passed
-    runs = list(plan.runs(command.out))
-    if command.cores < 1 or (command.jobs is not None and command.jobs < 1):
-        raise BisacError("--cores and --jobs must be at least 1.")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    slots = min(len(runs), command.jobs or max(1, available // command.cores))
+    out = (
+        command.out.resolve() if command.engine == "ray" else command.out
+    )  # a node's processes have folders of their own
+    runs = list(plan.runs(out))
+    engine = _engine(command)
     told = {run.folder: progress_of(run) for run in runs}
     complete = sum(progress.complete for progress in told.values())
-    show_plan(plan, runs, complete, slots, remaining_seconds(runs, told, slots), console)
+    show_plan(plan, runs, complete, engine.slots, remaining_seconds(runs, told, engine.slots), console)
     if command.dry_run:
         return 0
-    with exclusive(command.out, f"another sweep runs in {command.out}; wait for it, or choose another --out."):
-        enrol(plan, command.out)
+    with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
+        enrol(plan, out)
         with SweepDisplay(console) as display:
-            outcome = execute(runs, LocalEngine(slots, command.cores), slots, display)
+            outcome = execute(runs, engine, display)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
     if outcome.stopped_by is not None:
         return 128 + outcome.stopped_by
     return 1 if outcome.failed else 0
+
+
+def _engine(command: SweepCommand) -> Engine:
+    if command.cores < 1 or (command.jobs is not None and command.jobs < 1):
+        raise BisacError("--cores and --jobs must be at least 1.")
+    if command.engine == "ray":
+        if command.jobs is not None:
+            raise BisacError("--jobs is for --engine local; on a Ray cluster, --cores decides how many runs fit.")
+        return RayEngine(command.address, command.cores)
+    if command.address is not None:
+        raise BisacError("--address is for --engine ray.")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return LocalEngine(command.jobs or max(1, available // command.cores), command.cores)
 
 
 def _report(arguments: list[str], console: Console) -> int:

@@ -1,9 +1,11 @@
 """Runs as processes of this machine."""
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from bisac.experiments import launch
@@ -17,6 +19,8 @@ def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subproc
     # In isolation the launcher cannot take a file that lies beside it for a module of the standard library.
     command = [sys.executable, "-I", launch.__file__, str(folder), str(cores), str(os.getpid()), *arguments]
     with (folder / LOG).open("ab") as log:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}\n".encode())
+        log.flush()
         # A session of its own: a Ctrl-C at the terminal reaches the sweep alone, which passes it on once.
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -27,12 +31,12 @@ class LocalEngine:
     """As many runs at a time as there are slots."""
 
     def __init__(self, slots: int, cores: int):
-        self._slots, self._cores = slots, cores
+        self.slots, self._cores = slots, cores
         self._running: list[tuple[PlannedRun, subprocess.Popen[bytes]]] = []
 
     def room(self) -> bool:
         """Whether a slot is free."""
-        return len(self._running) < self._slots
+        return len(self._running) < self.slots
 
     def start(self, run: PlannedRun) -> None:
         """Begin a run or go on with it."""

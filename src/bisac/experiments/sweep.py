@@ -31,6 +31,11 @@ RECORD, LOG = "sweep.json", "sweep.log"
 class Engine(Protocol):
     """Where runs run."""
 
+    @property
+    def slots(self) -> int:
+        """Runs that it has room for at a time."""
+        ...
+
     def room(self) -> bool:
         """Whether it takes another run now."""
         ...
@@ -103,7 +108,7 @@ class Watched:
 
     runs: Sequence[PlannedRun]
     told: dict[Path, Progress]
-    running: frozenset[Path]
+    running: set[Path]
     failed: dict[Path, int]
     """Exit codes of the processes that ended before their run was complete."""
     remaining: float | None
@@ -131,11 +136,13 @@ class SweepOutcome:
     stopped_by: int | None
 
 
-def execute(runs: Sequence[PlannedRun], engine: Engine, slots: int, watcher: SweepWatcher) -> SweepOutcome:
+def execute(runs: Sequence[PlannedRun], engine: Engine, watcher: SweepWatcher) -> SweepOutcome:
     """Run all that is not complete; a signal asks the running ones to save, and ends the sweep."""
     told = {run.folder: progress_of(run) for run in runs}
     waiting = deque(run for run in runs if not told[run.folder].complete)
     running: dict[Path, PlannedRun] = {}
+    said: dict[Path, int] = {}
+    begun: set[Path] = set()
     failed: dict[Path, int] = {}
     passed_on = False
     with stop_requests() as requests:
@@ -143,9 +150,14 @@ def execute(runs: Sequence[PlannedRun], engine: Engine, slots: int, watcher: Swe
             while running or (waiting and not requests):
                 while waiting and not requests and engine.room():
                     run = waiting.popleft()
+                    said[run.folder] = _size(run.folder / LOG)
                     engine.start(run)
                     running[run.folder] = run
-                    watcher.started(run)
+                # An engine may let a run wait for room; its log grows when its process is there.
+                for run in [run for folder, run in running.items() if folder not in begun]:
+                    if _size(run.folder / LOG) > said[run.folder]:
+                        begun.add(run.folder)
+                        watcher.started(run)
                 for run, code in engine.ended():
                     del running[run.folder]
                     told[run.folder] = progress_of(run)
@@ -156,7 +168,8 @@ def execute(runs: Sequence[PlannedRun], engine: Engine, slots: int, watcher: Swe
                     engine.stop(requests[0])
                     passed_on = True
                 told |= {folder: progress_of(run) for folder, run in running.items()}
-                watcher.show(Watched(runs, told, frozenset(running), failed, remaining_seconds(runs, told, slots)))
+                remaining = remaining_seconds(runs, told, engine.slots)
+                watcher.show(Watched(runs, told, begun & running.keys(), failed, remaining))
                 time.sleep(0.5)
         finally:
             engine.close()
@@ -269,6 +282,10 @@ def _cpu() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _hashable(value: Any) -> Any:

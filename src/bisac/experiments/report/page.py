@@ -107,8 +107,8 @@ def _findings(analysis: Analysis) -> str:
             items.append(
                 f'<li data-contestant="{escape(aggregate.contestant)}"><span class="verdict {side}">'
                 f"{side or 'not established'}</span><span><b>{name}</b>: normalised IQM "
-                f"{_signed(aggregate.difference)}, probability of improvement {_with_interval(aggregate.improvement, '.2f')}, "
-                f"{_counted(aggregate.difference)}</span></li>"
+                f"{_signed(aggregate.difference)}, probability of improvement "
+                f"{_with_interval(aggregate.improvement, '.2f')}, {_counted(aggregate.difference)}</span></li>"
             )
     over = f"Over {len(analysis.aggregated)} {_plural('task', analysis.aggregated)}, against {label}:"
     overall = f'<p class="note">{over}</p><ul class="findings">{"".join(items)}</ul>' if items else ""
