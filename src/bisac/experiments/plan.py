@@ -48,6 +48,9 @@ def vary(contestants: Sequence[Contestant], sweeps: Sequence[str]) -> list[Conte
         having = [contestant for contestant in varied if name in _fields(contestant.algo)]
         if not having:
             raise BisacError(f"--sweep {sweep}: no algorithm of this sweep has the hyperparameter '{name}'.")
+        for contestant in having:
+            if name in dict(contestant.settings):
+                raise BisacError(f"--sweep {sweep}: {contestant.name} sets {name} itself; leave one out.")
         varied = [
             dataclasses.replace(c, settings=(*c.settings, (name, _value(c.algo, name, value)))) if c in having else c
             for c in varied

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from bisac.errors import BisacError
 from bisac.experiments.plan import Contestant, Plan, PlannedRun
@@ -28,6 +28,7 @@ RECORD, LOG = "sweep.json", "sweep.log"
 """The sweep's record in its folder, and what a run's process says, in the run's."""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Where runs run."""
 
@@ -114,6 +115,7 @@ class Watched:
     remaining: float | None
 
 
+@runtime_checkable
 class SweepWatcher(Protocol):
     """Whoever shows a sweep to its user."""
 

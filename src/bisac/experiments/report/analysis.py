@@ -189,13 +189,13 @@ def _score_matrix(data: SweepData, scales: Sequence[Scale], name: str) -> Float[
     return np.array(rows).reshape(len(seeds), len(scales))
 
 
-def _taus(matrices: Sequence[Float[np.ndarray, "seed task"]]) -> Float[np.ndarray, "point"]:
+def _taus(matrices: Sequence[Float[np.ndarray, "_ task"]]) -> Float[np.ndarray, "point"]:
     scores = np.concatenate([matrix.ravel() for matrix in matrices]) if matrices else np.zeros(1)
     return np.linspace(min(0.0, float(scores.min())), max(1.0, float(scores.max())) * 1.02, PROFILE_POINTS)
 
 
 def _aggregate(
-    name: str, matrices: dict[str, Float[np.ndarray, "seed task"]], reference: str, taus: Float[np.ndarray, "point"]
+    name: str, matrices: dict[str, Float[np.ndarray, "_ task"]], reference: str, taus: Float[np.ndarray, "point"]
 ) -> Aggregate:
     scores, others = matrices[name], matrices.get(reference) if name != reference else None
     return Aggregate(

@@ -31,7 +31,7 @@ class Curve:
     @property
     def complete(self) -> bool:
         """Whether it took all the steps that it was planned for."""
-        return bool(len(self.steps)) and self.steps[-1] >= self.budget
+        return self.taken >= self.budget
 
     @property
     def taken(self) -> int:

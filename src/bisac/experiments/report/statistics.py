@@ -56,10 +56,10 @@ def interquartile_mean(scores: Float[np.ndarray, "seed task *point"]) -> Float[n
     # What rliable's metric gives, at every point at once: scipy's checks would take most of the bootstrap's time.
     together = np.sort(scores.reshape(-1, *scores.shape[2:]), axis=0)
     cut = len(together) // 4
-    return together[cut : len(together) - cut].mean(0)
+    return np.asarray(together[cut : len(together) - cut].mean(0))
 
 
-def estimate_band(statistic: Statistic, *scores: Float[np.ndarray, "seed task *point"]) -> Band:
+def estimate_band(statistic: Statistic, *scores: Float[np.ndarray, "_ task *point"]) -> Band:
     """A statistic of one or more contestants' scores, with pointwise intervals where each has two seeds or more."""
     library = _rliable()
     seeds = min(len(part) for part in scores)
@@ -71,7 +71,7 @@ def estimate_band(statistic: Statistic, *scores: Float[np.ndarray, "seed task *p
     return Band(values[""], (intervals[""][0], intervals[""][1]), seeds)
 
 
-def estimate(statistic: Callable[..., float], *scores: Float[np.ndarray, "seed task"]) -> Estimate:
+def estimate(statistic: Callable[..., float], *scores: Float[np.ndarray, "_ task"]) -> Estimate:
     """The same of a single number."""
     band = estimate_band(lambda *parts: np.array([statistic(*parts)]), *scores)
     interval = (float(band.interval[0][0]), float(band.interval[1][0])) if band.interval else None
