@@ -6,6 +6,7 @@ import shlex
 import signal
 import tomllib
 from collections.abc import Callable
+from contextlib import closing
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,6 +22,7 @@ from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.backends import BackendName
 from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
+from bisac.experiments.estimate import guess_seconds
 from bisac.experiments.local_engine import LocalEngine
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
 from bisac.experiments.ray_engine import RayEngine
@@ -33,6 +35,7 @@ from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.settings import MAY_CHANGE, TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
 from bisac.training.video import record_video
+from bisac.types import Spec
 
 WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous control
 
@@ -252,8 +255,7 @@ def _sweep(arguments: list[str], console: Console) -> int:
     settings = TrainSettings(**{name: getattr(command, name) for name in shared})
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     plan = Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
-    for env in plan.envs:
-        Task(env, command.env_arg).make().close()  # a typo is told before hours have passed
+    specs = {env: _spec(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
     out = (
         command.out.resolve() if command.engine == "ray" else command.out
     )  # a node's processes have folders of their own
@@ -261,7 +263,10 @@ def _sweep(arguments: list[str], console: Console) -> int:
     engine = _engine(command)
     told = {run.folder: progress_of(run) for run in runs}
     complete = sum(progress.complete for progress in told.values())
-    show_plan(plan, runs, complete, engine.slots, remaining_seconds(runs, told, engine.slots), console)
+    measured = remaining_seconds(runs, told, engine.slots)
+    with console.status("guessing how long it takes"):
+        seconds = guess_seconds(runs, specs, engine.slots, command.cores) if measured is None else measured
+    show_plan(plan, len(runs), complete, engine.slots, seconds, measured is None, console)
     if command.dry_run:
         return 0
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
@@ -272,6 +277,12 @@ def _sweep(arguments: list[str], console: Console) -> int:
     if outcome.stopped_by is not None:
         return 128 + outcome.stopped_by
     return 1 if outcome.failed else 0
+
+
+def _spec(env_id: str, env_args: tuple[str, ...]) -> Spec:
+    task = Task(env_id, env_args)
+    with closing(task.make()) as env:
+        return task.spec(env)
 
 
 def _engine(command: SweepCommand) -> Engine:

@@ -7,8 +7,10 @@ import pytest
 
 from bisac.cli import _parse, _prefilled, _preset
 from bisac.errors import BisacError
+from bisac.experiments.estimate import OVERHEAD, RATE, guess_seconds
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
 from bisac.training.settings import TrainSettings
+from bisac.types import Spec
 
 
 @pytest.mark.parametrize(
@@ -107,3 +109,23 @@ def test_same_names_are_refused():
         plan_of(contestants=twice)
     with pytest.raises(BisacError, match="two environments called Pendulum-v1"):
         plan_of(envs=("Pendulum-v1", "Pendulum-v1"))
+
+
+def test_guess_counts_the_products_of_an_update():
+    """A SAC update multiplies a hidden layer with a batch 16 times."""
+    narrow, wide = (
+        guess_seconds(
+            Plan(
+                ("Pendulum-v1",), (parse_contestant("sac"),), (0, 1), TrainSettings(steps=10), {"hidden": (w, w)}
+            ).runs(Path("out")),
+            {"Pendulum-v1": Spec("Pendulum-v1", 3, (-1.0,), (1.0,))},
+            slots=2,
+            cores=1,
+        )
+        for w in (16, 512)
+    )
+    # At s' the actor and two targets (3); two critics, and twice that backward (6); for the actor itself and back (3), and
+    # two critics of which only the way back to the action is needed (4).
+    products = (wide - narrow) * RATE / 10 / (2 * 512 * 512 * 256)
+    assert products == pytest.approx(3 + 6 + 3 + 4, rel=0.06)
+    assert narrow > 10 * OVERHEAD

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import io
 import json
 import os
 import signal
@@ -10,15 +11,20 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
+from rich.console import Console
 
+from bisac.cli import run
 from bisac.errors import BisacError
 from bisac.experiments.plan import Plan, parse_contestant
 from bisac.experiments.sweep import Progress, enrol, execute, progress_of, read_record, remaining_seconds
+from bisac.experiments.watch import SweepDisplay
+from bisac.storage import exclusive
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import TrainSettings, to_config
 
-pytestmark = pytest.mark.xdist_group("cli")  # one worker, one cache of compiled programs
+pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
 
 PLAN = Plan(
     ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
@@ -54,8 +60,8 @@ class PretendEngine:
 
     def ended(self):
         ended = [(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
-        for run, code in ended:
-            pretend(run, 50 if code else 100)
+        for planned, code in ended:
+            pretend(planned, 50 if code else 100)
         self.running = []
         return ended
 
@@ -99,10 +105,10 @@ def test_signal_is_passed_on_and_nothing_more_is_started(tmp_path):
 
 
 def test_progress_ignores_a_line_that_is_being_written(tmp_path):
-    run = next(PLAN.runs(tmp_path))
-    assert progress_of(run) == Progress(0, 0.0, None, None, False)
-    pretend(run, 40, seconds=20.0)
-    assert progress_of(run) == Progress(40, 20.0, 1.5, 2.0, False)
+    planned = next(PLAN.runs(tmp_path))
+    assert progress_of(planned) == Progress(0, 0.0, None, None, False)
+    pretend(planned, 40, seconds=20.0)
+    assert progress_of(planned) == Progress(40, 20.0, 1.5, 2.0, False)
 
 
 def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
@@ -148,128 +154,180 @@ def test_damaged_record_is_told(text, tmp_path):
 
 # As a user meets it.
 
-SMALL = [
-    "--hidden",
-    "8",
-    "--batch-size",
-    "8",
-    "--replay-size",
-    "2000",
-    "--learning-starts",
-    "100",
-    "--eval-episodes",
-    "1",
-]
+PLAN_FILE = """
+env = ["Pendulum-v1"]
+algo = ["sac"]
+seeds = "0:2"
+steps = 4000
+eval-every = 500
+eval-episodes = 1
+checkpoint-every = 500
+hidden = [8]
+batch-size = 8
+replay-size = 4000
+learning-starts = 100
+"""
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
+    """Without the tests' own compiler flags, and compiling each program once."""
     cache = str(tmp_path_factory.mktemp("compiled"))
     unlike_tests = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | unlike_tests
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweeps")
+    (folder / "plan.toml").write_text(PLAN_FILE)
+    return folder
+
+
 def start(arguments, environment, cwd):
-    command = [sys.executable, "-m", "bisac", *arguments]
+    command = [sys.executable, "-m", "bisac", "sweep", *arguments]
     return subprocess.Popen(
         command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
-def bisac(arguments, environment, cwd):
-    with start(arguments, environment, cwd) as process:
-        output, _ = process.communicate(timeout=240)
+def finish(process):
+    with process:
+        output, _ = process.communicate(timeout=300)
     return process.returncode, output
 
 
 def until(holds):
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 200
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def test_sweep_is_stopped_killed_and_gone_on_with(environment, tmp_path):
-    """Ctrl-C saves every run; kill -9 leaves none behind; run again, it ends as if nothing had happened."""
-    sweep = ["sweep", "--env", "Pendulum-v1", "--algo", "sac", "--seeds", "0:1", "--eval-every", "250", "--steps",
-             "3000", "--checkpoint-every", "500", *SMALL, "--out", "s"]  # fmt: skip
-    run = RunDir(tmp_path / "s/Pendulum-v1/sac/seed0")
+def rows(run_dir):
+    return run_dir.progress.read_text().count("\n") if run_dir.progress.exists() else 0
 
-    with start(sweep, environment, tmp_path) as process:
-        until(lambda: run.progress.exists() and run.progress.read_text().count("\n") > 1)
-        code, said = bisac(sweep, environment, tmp_path)
-        assert code == 2
-        assert "another sweep runs in s" in said
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopped, and saved" in output
-    assert f"go on with    bisac {' '.join(sweep)}" in output
-    before = run.progress.read_text()
-    assert "stopped early and saved" in (run.path / "sweep.log").read_text()
 
-    with start(sweep, environment, tmp_path) as process:
-        until(lambda: run.progress.read_text().count("\n") > before.count("\n"))
-        process.kill()
-        process.wait()
-    until(lambda: not trainers(run.path))
+@pytest.fixture(scope="module")
+def swept(environment, folder):
+    """Exit code, output and folder of a sweep that nobody interrupted."""
+    return *finish(start(["plan.toml", "--out", "local"], environment, folder)), folder / "local"
 
-    code, output = bisac(sweep, environment, tmp_path)
+
+def test_sweep_trains_what_the_file_says(swept):
+    code, output, out = swept
     assert code == 0, output
-    assert "1 of 1 runs complete in s" in output
-    code, again = bisac(sweep, environment, tmp_path)
-    assert code == 0
-    assert "1 complete already" in again
+    assert "2 of 2 runs complete in local" in output
+    for seed in range(2):
+        run_dir = RunDir(out / f"Pendulum-v1/sac/seed{seed}")
+        assert run_dir.policy.exists()
+        config = json.loads(run_dir.config.read_text())
+        assert config["hyperparameters"]["hidden"] == [8]
+        assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
+        assert config["cores"] == 1  # pinned
+        assert f"Pendulum-v1 sac seed {seed}: done, return" in output
 
-    # Without the sweep, and never interrupted, it is the same run.
-    config = json.loads(run.config.read_text())
-    assert config["cores"] == 1
-    code, _ = bisac(
-        ["train", "Pendulum-v1", "--algo", "sac", "--eval-every", "250", "--steps", "3000", *SMALL, "--out", "alone"],
-        environment,
-        tmp_path,
-    )
-    assert code == 0
-    alone = RunDir(tmp_path / "alone")
-    assert without_clock(run.progress) == without_clock(alone.progress)
-    if len(os.sched_getaffinity(0)) == 1:  # else the lone run had more cores
-        assert run.policy.read_bytes() == alone.policy.read_bytes()
+
+def test_failed_run_is_told_with_its_last_words(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    planned.folder.mkdir(parents=True)
+    (planned.folder / "sweep.log").write_text("one\ntwo\nbisac: training diverged: [q] became nan\n")
+    said = io.StringIO()
+    SweepDisplay(Console(file=said)).ended(planned, progress_of(planned), 2)
+    lines = said.getvalue().splitlines()
+    assert lines[0].startswith(f"Pendulum-v1 sac seed 0: failed with exit code 2; {planned.folder}/sweep.log")
+    assert lines[-1] == "    bisac: training diverged: [q] became nan"
+
+
+def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
+    arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
+    run_dir = RunDir(folder / "stopped/Pendulum-v1/sac/seed0")
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > 1)
+        process.kill()
+    until(lambda: not trainers(run_dir.path))
+    before = rows(run_dir)
+
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > before)
+        process.send_signal(signal.SIGINT)
+        code, output = finish(process)
+    assert code == 130
+    assert "stopped, and saved" in output
+    assert f"go on with    bisac sweep {' '.join(arguments)}" in output
+    log = (run_dir.path / "sweep.log").read_text()
+    assert "going on from step" in log
+    assert log.count("stopped early and saved") == 2  # by the death of the first sweep, and by the second one's word
+    assert trainers(run_dir.path) == []
 
 
 def trainers(folder):
-    """Processes that train in a folder."""
+    """Processes that have a folder among their arguments."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended since
             continue
-        if any(word.endswith(str(folder.relative_to(folder.parents[3])).encode()) for word in words):
-            found.append(path)
+        found += [words for word in words if word and str(folder).endswith(f"/{word}")]
     return found
 
 
 def without_clock(path):
-    rows = csv.DictReader(path.read_text().splitlines())
-    return [{name: value for name, value in row.items() if name != "wall_time"} for row in rows]
+    table = csv.DictReader(path.read_text().splitlines())
+    return [{name: value for name, value in row.items() if name != "wall_time"} for row in table]
 
 
-def test_plan_from_a_file_and_a_failed_run(environment, tmp_path):
-    (tmp_path / "plan.toml").write_text(
-        'env = ["Pendulum-v1"]\nalgo = ["ddpg", "td3"]\nseeds = "3"\nsteps = 300\nout = "s"\n'
-        'hidden = [8]\nbatch_size = 8\nreplay_size = 2000\nlearning_starts = 100\neval_episodes = 1\neval_every = 100\n'
-        'sweep = ["critic_lr=1e-3,1e-4"]\n'
-    )  # fmt: skip
-    code, output = bisac(["sweep", "plan.toml", "--dry-run"], environment, tmp_path)
-    assert code == 0
-    assert "ddpg-critic_lr=0.0001" in output
-    assert not (tmp_path / "s").exists()
-    code, output = bisac(["sweep", "plan.toml", "--algo", "sac:actor_lr=1e30", "ddpg"], environment, tmp_path)
-    assert code == 1, output
-    assert "training diverged" in output
-    assert "2 of 4 runs complete" in output
-    assert "2 failed" in output
-    assert "s/Pendulum-v1/sac-actor_lr=1e+30-critic_lr=0.001/seed3" in output
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environment, folder, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
+    for name, value in (environment | {"RAY_USAGE_STATS_ENABLED": "0"}).items():
+        monkeypatch.setenv(name, value)
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        lost = cluster.add_node(num_cpus=1)
+        run_dirs = [RunDir(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
+        arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
+        with start(arguments, environment, folder) as process:
+            until(lambda: any(rows(run_dir) > 1 and trains_below(lost, run_dir.path) for run_dir in run_dirs))
+            cluster.remove_node(lost, allow_graceful=False)
+            code, output = finish(process)
+    finally:
+        cluster.shutdown()
+    assert code == 0, output
+    assert "2 of 2 runs complete" in output
+    starts = [(run_dir.path / "sweep.log").read_text().count("run folder: ") for run_dir in run_dirs]
+    assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
+    for run_dir in run_dirs:
+        local = RunDir(swept[2] / run_dir.path.relative_to(folder / "ray"))
+        assert without_clock(run_dir.progress) == without_clock(local.progress)
+        assert run_dir.policy.read_bytes() == local.policy.read_bytes()
+
+
+def trains_below(node, folder):
+    """Whether a process of a Ray node trains in a folder."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    return any(str(folder) in process.cmdline() for process in raylet.children(recursive=True) if process.is_running())
+
+
+def test_folder_of_a_running_sweep_is_refused(tmp_path, capsys):
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path)]
+    with exclusive(tmp_path, ""):
+        assert run(["sweep", *known]) == 2
+    assert f"another sweep runs in {tmp_path}" in "".join(capsys.readouterr().err.splitlines())
+
+
+def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert run(["sweep", "plan.toml", "--out", "dry", "--sweep", "critic_lr=1e-3,1e-4", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "sac-critic_lr=0.001, sac-critic_lr=0.0001" in said
+    assert "4; " in said
+    assert not (folder / "dry").exists()
 
 
 @pytest.mark.parametrize(
@@ -286,8 +344,6 @@ def test_plan_from_a_file_and_a_failed_run(environment, tmp_path):
     ],
 )
 def test_bad_input_is_told_before_anything_runs(arguments, problem, tmp_path, capsys):
-    from bisac.cli import run
-
     known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path / "s")]
     assert run(["sweep", *known, *arguments]) == 2
     assert problem in capsys.readouterr().err

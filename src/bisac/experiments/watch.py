@@ -20,8 +20,8 @@ LINE_EVERY = 60.0
 
 
 def show_plan(
-    plan: Plan, runs: Sequence[PlannedRun], complete: int, slots: int, seconds: float | None, console: Console
-):
+    plan: Plan, runs: int, complete: int, slots: int, seconds: float, guessed: bool, console: Console
+) -> None:
     """The plan, before anything is run."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_row("tasks", ", ".join(plan.envs))
@@ -30,9 +30,10 @@ def show_plan(
     shared = ", ".join(f"{name} {_plain(value)}" for name, value in plan.hyperparameters.items())
     table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {shared}" if shared else ""))
     done = f", {complete} complete already" if complete else ""
-    table.add_row("runs", f"{len(runs)}{done}; {slots} at a time")
-    if complete < len(runs):
-        table.add_row("time", f"about {duration(seconds)}" if seconds else "known once the first runs were measured")
+    table.add_row("runs", f"{runs}{done}; {slots} at a time")
+    if complete < runs:
+        how = " (guessed from the networks' sizes; measured from the first evaluations on)" if guessed else ""
+        table.add_row("time", f"about {duration(seconds)}{how}")
     console.print(table, highlight=False)
 
 
