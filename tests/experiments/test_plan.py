@@ -124,8 +124,8 @@ def test_guess_counts_the_products_of_an_update():
         )
         for w in (16, 512)
     )
-    # At s' the actor and two targets (3); two critics, and twice that backward (6); for the actor itself and back (3), and
-    # two critics of which only the way back to the action is needed (4).
+    # At s' the actor and two targets (3); two critics, and twice that backward (6); for the actor itself and back (3),
+    # and two critics of which only the way back to the action is needed (4).
     products = (wide - narrow) * RATE / 10 / (2 * 512 * 512 * 256)
     assert products == pytest.approx(3 + 6 + 3 + 4, rel=0.06)
     assert narrow > 10 * OVERHEAD

@@ -287,7 +287,9 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
         monkeypatch.setenv(name, value)
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice that a node is lost
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         lost = cluster.add_node(num_cpus=1)
         run_dirs = [RunDir(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
