@@ -20,7 +20,9 @@ PATIENCE = 60.0
 def main() -> None:
     """Become `bisac train ...`, or `bisac resume FOLDER` where that was begun before."""
     folder, cores, parent, *train = sys.argv[1:]
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it; a run must not
+    # A shell's background jobs ignore SIGINT, and Ray's workers block it; a run must hear it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     die_with(int(parent))
     wait_until_free(Path(folder))
     take_cores(int(cores))

@@ -5,6 +5,7 @@ Each task starts the same process as on one machine; the sweep's folder must lie
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,14 @@ def work(folder: Path, arguments: tuple[str, ...], cores: int) -> int:
     """On a worker: be the run's parent until it ends; returns its exit code."""
     process = start_process(folder, arguments, cores)
     try:
-        return process.wait()
-    except KeyboardInterrupt:  # how Ray tells a task that it was cancelled
+        # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
+        while (code := process.poll()) is None:
+            time.sleep(0.2)
+    except KeyboardInterrupt:
         process.send_signal(signal.SIGINT)
         process.wait()
         raise
+    return code
 
 
 def _ray() -> Any:
