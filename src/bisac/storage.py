@@ -1,7 +1,10 @@
 """Files: atomic and durable writes, and trees of arrays in safetensors. Nothing here can run code when it reads."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,6 +55,24 @@ def write_atomic(path: Path, content: bytes) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def exclusive(folder: Path, busy: str) -> Iterator[None]:
+    """Be the only process in a folder, or raise `busy`; one that dies, however it dies, leaves the place free."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a")
+    except OSError as error:
+        raise BisacError(f"the folder {folder} cannot be written: {error.strerror}.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BisacError(busy) from error
+        except OSError as error:
+            raise BisacError(f"the folder {folder} cannot be locked: {error.strerror}.") from error
+        yield
 
 
 def read_file(path: Path) -> bytes:

@@ -1,20 +1,18 @@
 """The folder of a run: what lies where, and that nobody's earlier run is lost."""
 
-import fcntl
 import json
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
-from bisac.storage import read_file, write_atomic
+from bisac.storage import exclusive, read_file, write_atomic
 
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
 
@@ -32,24 +30,9 @@ class RunDir:
         self.videos = self.path / "videos"
         self.checkpoints = self.path / "checkpoints"
 
-    @contextmanager
-    def training(self) -> Iterator[None]:
-        """Be the only process that trains in this folder; one that dies, however it dies, leaves the place free."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("a")
-        except OSError as error:
-            raise BisacError(f"the run folder {self.path} cannot be written: {error.strerror}.") from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise BisacError(
-                    f"another process is training in {self.path}; wait for it, or choose another."
-                ) from error
-            except OSError as error:
-                raise BisacError(f"the run folder {self.path} cannot be locked: {error.strerror}.") from error
-            yield
+    def training(self) -> AbstractContextManager[None]:
+        """Be the only process that trains in this folder."""
+        return exclusive(self.path, f"another process is training in {self.path}; wait for it, or choose another.")
 
     def create(self, overwrite: bool) -> None:
         """Refuse a folder that holds a run already, or clear that run if told to."""
@@ -87,9 +70,14 @@ class RunDir:
 
 def default_path(env_id: str, algo: str, seed: int) -> Path:
     """Where a run goes unless told otherwise: seedK, or seedK-2 and so on where that holds a run already."""
-    folder = Path("runs") / env_id.replace("/", "-").replace(":", "-") / algo
+    folder = Path("runs") / env_folder(env_id) / algo
     names = (f"seed{seed}" if n == 1 else f"seed{seed}-{n}" for n in count(1))
     return next(folder / name for name in names if not RunDir(folder / name).config.exists())
+
+
+def env_folder(env_id: str) -> str:
+    """An environment's id as the name of a folder."""
+    return env_id.replace("/", "-").replace(":", "-")
 
 
 def provenance() -> dict[str, Any]:

@@ -1,0 +1,242 @@
+"""Reports: what they say of made-up sweeps, and the page in a real browser."""
+
+import csv
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from made_up_sweep import make_up
+
+from bisac.cli import run
+from bisac.errors import BisacError
+from bisac.experiments.report import statistics
+from bisac.experiments.report.analysis import analyse
+from bisac.experiments.report.data import read_sweep
+from bisac.experiments.report.look import looks
+from bisac.experiments.report.page import render_page
+from bisac.experiments.report.tables import to_latex
+from bisac.experiments.report.write import write_report
+
+GAINS = {"bisac": 2.0, "forward-sac": 1.0}
+UNFINISHED = [("Hopper-v5", "bisac", 3)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_samples():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "REPS", 50)
+        yield
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    algos = ("sac", "bisac", "forward-sac", "bisac:epsilon=3")
+    return make_up(tmp_path_factory.mktemp("sweep"), algos, ("Hopper-v5", "Walker2d-v5"), 5, 20, GAINS, UNFINISHED)
+
+
+@pytest.fixture(scope="module")
+def report(sweep, tmp_path_factory):
+    page = tmp_path_factory.mktemp("report") / "page.html"
+    analysis, paths = write_report(sweep, page)
+    return analysis, page, paths
+
+
+def test_numbers_say_what_was_made_up(report):
+    analysis, *_ = report
+    assert analysis.reference == "sac"
+    assert analysis.aggregated == ["Hopper-v5", "Walker2d-v5"]
+    by_name = {aggregate.contestant: aggregate for aggregate in analysis.aggregates}
+    assert by_name["sac"].mean.value == pytest.approx(1.0)  # by definition of the scale
+    assert by_name["bisac"].difference.establishes(0.0)
+    assert by_name["bisac"].improvement.value > 0.95
+    assert not by_name["forward-sac"].difference.establishes(0.0)
+    assert [scale.zero for scale in analysis.scales] == [20.0, 20.0]
+    result = analysis.result("Walker2d-v5", "bisac")
+    assert max(result.reached) < 20_000
+    # Made up as 1.7 times the cost of sac.
+    ratio = result.median_seconds / analysis.result("Walker2d-v5", "sac").median_seconds
+    assert ratio == pytest.approx(1.7, rel=0.15)
+
+
+def test_final_scores_are_means_of_the_last_tenth(report, sweep):
+    analysis, *_ = report
+    rows = table(sweep / "Hopper-v5/sac/seed2/progress.csv")
+    expected = np.mean([float(row["eval_return"]) for row in rows[-2:]])
+    assert analysis.result("Hopper-v5", "sac").scores[2] == pytest.approx(expected)
+
+
+def test_incomplete_runs_count_nowhere_and_are_named(report):
+    analysis, page, _ = report
+    assert analysis.result("Hopper-v5", "bisac").seeds == 4
+    assert next(a for a in analysis.aggregates if a.contestant == "bisac").seeds == 4
+    text = plain(page.read_text())
+    assert "1 of 40 runs are incomplete" in text
+    assert "Hopper-v5, Bidirectional SAC, seed 3 (10,000 steps)" in text
+
+
+def test_tables(report):
+    _, page, paths = report
+    assert {path.name for path in paths} == {
+        "page.html",
+        *(f"page-{name}.{kind}" for name in ("curves", "aggregates", "improvement", "profiles", "efficiency", "cost")
+          for kind in ("png", "pdf")),
+        *(f"page-{name}" for name in ("scores.csv", "aggregates.csv", "runs.csv", "scores.tex")),
+    }  # fmt: skip
+    scores = table(page.with_name("page-scores.csv"))
+    assert len(scores) == 8
+    bisac = next(row for row in scores if (row["task"], row["contestant"]) == ("Walker2d-v5", "bisac"))
+    assert bisac["difference_established"] == "True"
+    assert float(bisac["score_iqm_low"]) < float(bisac["score_iqm"]) < float(bisac["score_iqm_high"])
+    runs = table(page.with_name("page-runs.csv"))
+    assert [row["complete"] for row in runs].count("False") == 1
+    latex = page.with_name("page-scores.tex").read_text()
+    assert re.search(r"Bidirectional SAC & \\textbf\{\d+\.\d\} \{\\scriptsize \[\d+\.\d, \d+\.\d\]\} & ", latex)
+    assert latex.count(r"\\") == 5
+    assert page.with_name("page-curves.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_page_tells_how_it_was_made(report):
+    text = plain(report[1].read_text())
+    for expected in ("hidden 64 64", "--algo bisac epsilon=3", "gamma 0.99", "numpy " + np.__version__, "5 seeds"):
+        assert expected in text
+    assert "not established" in text
+
+
+def table(path):
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def plain(page):
+    """A page's words, without its scripts."""
+    return html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"(?s)<(script|style).*?</\1>", "", page)))
+
+
+def test_one_seed_is_drawn_without_a_band_and_establishes_nothing(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), seeds=1, points=10, gains=GAINS)
+    analysis = analyse(read_sweep(sweep), None)
+    assert all(curve.band.interval is None for curve in analysis.curves)
+    assert not any(a.difference.establishes(0.0) for a in analysis.aggregates if a.difference)
+    page = render_page(analysis, "one seed")
+    assert "Fewer than 4 seeds in places" in plain(page)
+    assert "[no interval]" in plain(page)
+    assert '"fill"' not in re.search(r'<script id="charts" type="application/json">(.*?)</script>', page)[1]
+    assert "(one seed)" in to_latex(analysis)
+
+
+def test_task_on_which_the_reference_learned_nothing_is_left_out(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), seeds=4, points=10, gains={"sac": 0.0})
+    analysis = analyse(read_sweep(sweep), None)
+    assert analysis.aggregates == []
+    assert analysis.aggregated == []
+    assert "Left out of what is over all tasks: Hopper-v5" in plain(render_page(analysis, "nothing learned"))
+
+
+def test_other_reference(sweep):
+    assert analyse(read_sweep(sweep), "bisac").reference == "bisac"
+    with pytest.raises(BisacError, match="the sweep has no contestant 'ppo' to compare with; it has sac, bisac"):
+        analyse(read_sweep(sweep), "ppo")
+
+
+def test_nothing_to_report_is_told(tmp_path, capsys):
+    assert run(["report", str(tmp_path)]) == 2
+    assert "is not a sweep's folder: it has no sweep.json" in capsys.readouterr().err
+    sweep = make_up(tmp_path / "sweep", ("sac",), ("Hopper-v5",), seeds=1)
+    shutil.rmtree(sweep / "Hopper-v5")
+    assert run(["report", str(sweep)]) == 2
+    assert "no run in" in capsys.readouterr().err
+
+
+def test_unknown_variants_have_looks_of_their_own():
+    found = looks(["sac", "bisac-correction", "bisac-correction-epsilon=1", "bisac-epsilon=1"])
+    assert [look.label for look in found.values()] == [
+        "SAC",
+        "Bidirectional SAC, correction",
+        "Bidirectional SAC, correction, epsilon=1",
+        "Bidirectional SAC, epsilon=1",
+    ]
+    assert len({look.colour for look in found.values()}) == 4
+
+
+# In a browser.
+
+USE = """
+<script>
+window.addEventListener("load", async () => {
+  while (document.body.dataset.ready !== "yes") await new Promise(done => setTimeout(done, 20));
+  const chart = name => document.getElementById(name);
+  const seen = () => chart("curve-0").data.filter(t => t.meta === "bisac").map(t => t.visible !== false);
+  const axis = () => [chart("curve-0").layout.xaxis.title.text, Math.max(...chart("curve-0").data[0].x)];
+  const found = {
+    charts: charts.map(c => [c.name, chart(c.name).querySelectorAll("svg.main-svg path, svg.main-svg text").length]),
+    before: seen(), steps: axis(),
+  };
+  document.querySelector('.chip[data-contestant="bisac"]').click();
+  document.getElementById("by-time").click();
+  await new Promise(done => setTimeout(done, 50));
+  found.hidden = seen();
+  found.rows = document.querySelectorAll('tr.hidden[data-contestant="bisac"]').length;
+  found.time = axis();
+  document.querySelector('.chip[data-contestant="bisac"]').click();
+  document.getElementById("by-steps").click();
+  await new Promise(done => setTimeout(done, 50));
+  found.after = seen();
+  found.again = axis();
+  document.body.insertAdjacentHTML("beforeend", "<div id='found'>" + JSON.stringify(found) + "</div>");
+});
+</script></body>
+"""
+
+
+@pytest.fixture(scope="module")
+def browsed(report, tmp_path_factory):
+    """What a browser says of the page on its console, and what the page has become after a few clicks."""
+    browser = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+    )
+    assert browser, "the page is tested in a real browser: install Chromium (apt-get install chromium)."
+    used = tmp_path_factory.mktemp("browser")
+    (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={used / 'profile'}",
+             "--enable-logging=stderr", "--virtual-time-budget=10000", "--window-size=1300,2000",
+             "--dump-dom"]  # fmt: skip
+    command = [browser, *flags, f"file://{used / 'page.html'}"]
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'<div id="found">(.*?)</div>', result.stdout)
+    assert found, result.stderr
+    return re.findall(r"CONSOLE[^\n]*", result.stderr), json.loads(html.unescape(found[1]))
+
+
+def test_page_loads_without_a_word_on_the_console(browsed):
+    assert browsed[0] == []
+
+
+def test_every_chart_is_drawn(browsed):
+    drawn = dict(browsed[1]["charts"])
+    assert set(drawn) == {"curve-0", "curve-1", "aggregates", "improvement", "profiles", "efficiency", "cost"}
+    assert all(count > 20 for count in drawn.values()), drawn
+
+
+def test_contestant_is_hidden_everywhere_and_comes_back(browsed):
+    found = browsed[1]
+    assert set(found["before"]) == set(found["after"]) == {True}
+    assert set(found["hidden"]) == {False}
+    assert found["rows"] == 4  # a verdict, two tasks, and all of them
+
+
+def test_axis_switches_between_steps_and_time(browsed, report):
+    found = browsed[1]
+    assert found["steps"] == found["again"] == ["environment steps", 20_000]
+    assert found["time"][0].startswith("hours")
+    assert found["time"][1] == pytest.approx(max(report[0].curves[0].seconds) / 3600)
+
+
+def test_page_asks_nobody_for_anything(report):
+    page = re.sub(r"(?s)<script>.*?</script>", "", report[1].read_text())
+    assert not re.search(r'(?:src|href)="(?!data:)', page)

@@ -1,0 +1,352 @@
+"""Sweeps: what is begun, gone on with and left alone; and as a user meets them, in processes."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from bisac.cli import run
+from bisac.errors import BisacError
+from bisac.experiments.plan import Plan, parse_contestant
+from bisac.experiments.sweep import Progress, enrol, execute, progress_of, read_record, remaining_seconds
+from bisac.experiments.watch import SweepDisplay
+from bisac.storage import exclusive
+from bisac.training.run_dir import RunDir
+from bisac.training.settings import TrainSettings, to_config
+
+pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
+
+PLAN = Plan(
+    ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
+)
+
+
+def pretend(run, step, seconds=None, policy=True):
+    """A run folder that has come so far."""
+    folder = RunDir(run.folder)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    folder.write_config(to_config(run.env, run.algorithm, run.settings))
+    folder.progress.write_text(f"step,wall_time,eval_return\n{step},{seconds or step / 10},1.5\n{step + 1},")
+    if policy:
+        folder.policy.write_bytes(b"")
+
+
+class PretendEngine:
+    """Ends each run at the next look; `codes` says how, by folder's last two names."""
+
+    slots = 2
+
+    def __init__(self, codes=(), on_start=None):
+        self.codes, self.on_start, self.started, self.running, self.told = dict(codes), on_start, [], [], []
+
+    def room(self):
+        return len(self.running) < self.slots
+
+    def start(self, run):
+        self.started.append("/".join(run.folder.parts[-2:]))
+        self.running.append(run)
+        if self.on_start:
+            self.on_start(self)
+
+    def ended(self):
+        ended = [(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
+        for planned, code in ended:
+            pretend(planned, 50 if code else 100)
+        self.running = []
+        return ended
+
+    def stop(self, number):
+        self.told.append(number)
+
+    def close(self):
+        self.told.append("closed")
+
+
+class Silent:
+    """Watches, and says nothing."""
+
+    def started(self, run): ...
+
+    def ended(self, run, progress, code): ...
+
+    def show(self, watched): ...
+
+
+def test_only_what_is_not_complete_is_run_and_a_failure_stops_nothing_else(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    pretend(runs[0], 100)
+    pretend(runs[1], 100, policy=False)  # killed before it wrote its policy
+    engine = PretendEngine({"bisac/seed0": 2})
+    outcome = execute(runs, engine, Silent())
+    assert engine.started == ["bisac/seed0", "sac/seed1", "bisac/seed1"]
+    assert outcome.failed == {runs[1].folder: 2}
+    assert outcome.complete == [runs[0], runs[2], runs[3]]
+    again = PretendEngine()
+    assert execute(runs, again, Silent()).failed == {}
+    assert again.started == ["bisac/seed0"]
+
+
+def test_signal_is_passed_on_and_nothing_more_is_started(tmp_path):
+    engine = PretendEngine(on_start=lambda _: signal.raise_signal(signal.SIGTERM))
+    outcome = execute(list(PLAN.runs(tmp_path)), engine, Silent())
+    assert engine.started == ["sac/seed0"]
+    assert outcome.stopped_by == signal.SIGTERM
+    assert engine.told[-1] == "closed"
+
+
+def test_progress_ignores_a_line_that_is_being_written(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    assert progress_of(planned) == Progress(0, 0.0, None, None, False)
+    pretend(planned, 40, seconds=20.0)
+    assert progress_of(planned) == Progress(40, 20.0, 1.5, 2.0, False)
+
+
+def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    told = {run.folder: progress_of(run) for run in runs}
+    assert remaining_seconds(runs, told, 2) is None
+    pretend(runs[0], 100, seconds=50.0)  # sac: half a second a step
+    pretend(runs[1], 10, seconds=20.0)  # bisac: two
+    told = {run.folder: progress_of(run) for run in runs}
+    # 90 steps of bisac, 100 of sac, 100 of bisac.
+    assert remaining_seconds(runs, told, 2) == pytest.approx((180 + 50 + 200) / 2)
+    assert remaining_seconds(runs, told, 8) == pytest.approx(200)
+
+
+def test_sweep_grows_but_does_not_change(tmp_path):
+    enrol(PLAN, tmp_path)
+    record = enrol(dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),)), tmp_path)
+    assert record == read_record(tmp_path)
+    assert [contestant.name for contestant in record.contestants] == ["sac", "bisac", "bisac-hidden=8x8"]
+    assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
+    assert len(record.runs) == 5  # what was asked for, not every combination
+    with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
+        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path)
+    with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
+        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path)
+
+
+def test_foreign_run_in_the_folder_is_refused(tmp_path):
+    run = next(PLAN.runs(tmp_path))
+    run.folder.mkdir(parents=True)
+    other = dataclasses.replace(run.algorithm, tau=0.5)
+    RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
+    with pytest.raises(BisacError, match=r"sac/seed0 holds another run than the sweep's: tau is 0.005"):
+        enrol(PLAN, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
+def test_damaged_record_is_told(text, tmp_path):
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(BisacError, match="is damaged"):
+        read_record(tmp_path)
+
+
+# As a user meets it.
+
+PLAN_FILE = """
+env = ["Pendulum-v1"]
+algo = ["sac"]
+seeds = "0:2"
+steps = 4000
+eval-every = 500
+eval-episodes = 1
+checkpoint-every = 500
+hidden = [8]
+batch-size = 8
+replay-size = 4000
+learning-starts = 100
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Without the tests' own compiler flags, and compiling each program once."""
+    cache = str(tmp_path_factory.mktemp("compiled"))
+    unlike_tests = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | unlike_tests
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweeps")
+    (folder / "plan.toml").write_text(PLAN_FILE)
+    return folder
+
+
+def start(arguments, environment, cwd):
+    command = [sys.executable, "-m", "bisac", "sweep", *arguments]
+    return subprocess.Popen(
+        command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(process):
+    with process:
+        output, _ = process.communicate(timeout=300)
+    return process.returncode, output
+
+
+def until(holds):
+    deadline = time.monotonic() + 200
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def rows(run_dir):
+    return run_dir.progress.read_text().count("\n") if run_dir.progress.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def swept(environment, folder):
+    """Exit code, output and folder of a sweep that nobody interrupted."""
+    return *finish(start(["plan.toml", "--out", "local"], environment, folder)), folder / "local"
+
+
+def test_sweep_trains_what_the_file_says(swept):
+    code, output, out = swept
+    assert code == 0, output
+    assert "2 of 2 runs complete in local" in output
+    for seed in range(2):
+        run_dir = RunDir(out / f"Pendulum-v1/sac/seed{seed}")
+        assert run_dir.policy.exists()
+        config = json.loads(run_dir.config.read_text())
+        assert config["hyperparameters"]["hidden"] == [8]
+        assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
+        assert config["cores"] == 1  # pinned
+        assert f"Pendulum-v1 sac seed {seed}: done, return" in output
+
+
+def test_failed_run_is_told_with_its_last_words(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    planned.folder.mkdir(parents=True)
+    (planned.folder / "sweep.log").write_text("one\ntwo\nbisac: training diverged: [q] became nan\n")
+    said = io.StringIO()
+    SweepDisplay(Console(file=said)).ended(planned, progress_of(planned), 2)
+    lines = said.getvalue().splitlines()
+    assert lines[0].startswith(f"Pendulum-v1 sac seed 0: failed with exit code 2; {planned.folder}/sweep.log")
+    assert lines[-1] == "    bisac: training diverged: [q] became nan"
+
+
+def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
+    arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
+    run_dir = RunDir(folder / "stopped/Pendulum-v1/sac/seed0")
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > 1)
+        process.kill()
+    until(lambda: not trainers(run_dir.path))
+    before = rows(run_dir)
+
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > before)
+        process.send_signal(signal.SIGINT)
+        code, output = finish(process)
+    assert code == 130
+    assert "stopped, and saved" in output
+    assert f"go on with    bisac sweep {' '.join(arguments)}" in output
+    log = (run_dir.path / "sweep.log").read_text()
+    assert "going on from step" in log
+    assert log.count("stopped early and saved") == 2  # by the death of the first sweep, and by the second one's word
+    assert trainers(run_dir.path) == []
+
+
+def trainers(folder):
+    """Processes that have a folder among their arguments."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended since
+            continue
+        found += [words for word in words if word and str(folder).endswith(f"/{word}")]
+    return found
+
+
+def without_clock(path):
+    table = csv.DictReader(path.read_text().splitlines())
+    return [{name: value for name, value in row.items() if name != "wall_time"} for row in table]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environment, folder, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
+    for name, value in (environment | {"RAY_USAGE_STATS_ENABLED": "0"}).items():
+        monkeypatch.setenv(name, value)
+    from ray.cluster_utils import Cluster
+
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice that a node is lost
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        lost = cluster.add_node(num_cpus=1)
+        run_dirs = [RunDir(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
+        arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
+        with start(arguments, environment, folder) as process:
+            until(lambda: any(rows(run_dir) > 1 and trains_below(lost, run_dir.path) for run_dir in run_dirs))
+            cluster.remove_node(lost, allow_graceful=False)
+            code, output = finish(process)
+    finally:
+        cluster.shutdown()
+    assert code == 0, output
+    assert "2 of 2 runs complete" in output
+    starts = [(run_dir.path / "sweep.log").read_text().count("run folder: ") for run_dir in run_dirs]
+    assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
+    for run_dir in run_dirs:
+        local = RunDir(swept[2] / run_dir.path.relative_to(folder / "ray"))
+        assert without_clock(run_dir.progress) == without_clock(local.progress)
+        assert run_dir.policy.read_bytes() == local.policy.read_bytes()
+
+
+def trains_below(node, folder):
+    """Whether a process of a Ray node trains in a folder."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    return any(str(folder) in process.cmdline() for process in raylet.children(recursive=True) if process.is_running())
+
+
+def test_folder_of_a_running_sweep_is_refused(tmp_path, capsys):
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path)]
+    with exclusive(tmp_path, ""):
+        assert run(["sweep", *known]) == 2
+    assert f"another sweep runs in {tmp_path}" in "".join(capsys.readouterr().err.splitlines())
+
+
+def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert run(["sweep", "plan.toml", "--out", "dry", "--sweep", "critic_lr=1e-3,1e-4", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "sac-critic_lr=0.001, sac-critic_lr=0.0001" in said
+    assert "4; " in said
+    assert not (folder / "dry").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--env", "Hoper-v5"], "did you mean Hopper-v5"),
+        (["--algo", "sacc"], "there is no algorithm 'sacc'"),
+        (["--algo", "sac", "sac"], "two contestants called sac"),
+        (["--sweep", "epsilon=1"], "no algorithm of this sweep has the hyperparameter 'epsilon'"),
+        (["--algo", "bisac:epsilon=1", "--sweep", "epsilon=2"], "bisac-epsilon=1 sets epsilon itself"),
+        (["--seeds", "x"], "--seeds must be like 0:5"),
+        (["--jobs", "0"], "must be at least 1"),
+        (["--address", "here"], "--address is for --engine ray"),
+    ],
+)
+def test_bad_input_is_told_before_anything_runs(arguments, problem, tmp_path, capsys):
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path / "s")]
+    assert run(["sweep", *known, *arguments]) == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()
