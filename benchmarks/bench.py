@@ -104,6 +104,7 @@ STARTERS, STARTS = (SB3_SAC, SBX_SAC, SAC, BISAC), 3
 class Worker:
     """A contestant's process."""
 
+    command: str
     process: subprocess.Popen[str]
     errors: IO[bytes]
     versions: dict[str, str] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class Worker:
         assert self.process.stdout is not None
         if not (line := self.process.stdout.readline()):
             self.errors.seek(0)
-            raise SystemExit(f"{' '.join(map(str, self.process.args))} failed:\n{self.errors.read().decode()[-2000:]}")
+            raise SystemExit(f"{self.command} failed:\n{self.errors.read().decode()[-2000:]}")
         return json.loads(line)
 
     def measure(self, what: What, seconds: float) -> dict[str, Any]:
@@ -125,13 +126,14 @@ class Worker:
 
 
 @contextmanager
-def working(contestant: Contestant, group_env: str, replay: int, cores: int, cache: str) -> Iterator[Worker]:
+def working(contestant: Contestant, env: str, replay: int, cores: int, cache: str) -> Iterator[Worker]:
     """A contestant's process on so many cores, which has taken its first training step."""
     pinned = sorted(os.sched_getaffinity(0))[:cores]
-    environment = os.environ | {"XDG_CACHE_HOME": cache}
+    environment = os.environ | {"XDG_CACHE_HOME": cache, "TMPDIR": cache}
+    command = contestant.command(env, replay)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            contestant.command(group_env, replay),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -140,7 +142,7 @@ def working(contestant: Contestant, group_env: str, replay: int, cores: int, cac
             cwd=cache,  # MuJoCo leaves its log where it runs
             preexec_fn=lambda: os.sched_setaffinity(0, pinned),
         )
-        worker = Worker(process, errors)
+        worker = Worker(" ".join(command), process, errors)
         try:
             worker.versions = worker.answer()["versions"]
             yield worker

@@ -106,20 +106,20 @@ PALE = 0.5
 """How much of its colour the second case of a panel has."""
 OURS = {BISAC: "#12406f", CORRECTION: "#7aa7d6"}
 PANELS = (
-    ("Hopper-v5: env-steps/s", ("steps",), "Hopper-v5"),
-    ("Humanoid-v5: env-steps/s", ("steps",), "Humanoid-v5"),
-    ("Pendulum-v1: env-steps/s", ("steps",), "Pendulum-v1"),
-    ("PPO, eight Hopper-v5: env-steps/s", ("ppo",), "Hopper-v5"),
-    ("Hopper sizes: bare updates/s", ("updates",), "Hopper-v5"),
-    ("Humanoid sizes: bare updates/s", ("updates",), "Humanoid-v5"),
-    ("Start to first training step: s", ("first start", "second start"), "Hopper-v5"),
-    ("Peak memory, a million transitions: MB", ("memory",), "Hopper-v5"),
+    ("SAC on Hopper-v5, env-steps/s", ("steps",), "Hopper-v5"),
+    ("SAC on Humanoid-v5, env-steps/s", ("steps",), "Humanoid-v5"),
+    ("Bare updates at Hopper's sizes, updates/s", ("updates",), "Hopper-v5"),
+    ("Bare updates at Humanoid's sizes, updates/s", ("updates",), "Humanoid-v5"),
+    ("SAC on Pendulum-v1, env-steps/s", ("steps",), "Pendulum-v1"),
+    ("PPO on eight Hopper-v5, env-steps/s", ("ppo",), "Hopper-v5"),
+    ("Start to first training step, s", ("first start", "second start"), "Hopper-v5"),
+    ("Peak memory with a million transitions, MB", ("memory",), "Hopper-v5"),
 )
 
 
 def chart(cases: list[Case], path: Path) -> None:
     """Bars of the medians, their whiskers the range over rounds."""
-    with panels(path, [title for title, _, _ in PANELS], 4, (14, 5.2)) as axes:
+    with panels(path, [title for title, _, _ in PANELS], 2, (9, 9.6)) as axes:
         for axis, (_, whats, env) in zip(axes, PANELS, strict=True):
             shown = [case for case in cases if case["what"] in whats and case["env"] == env]
             _bars(axis, shown) if shown else axis.set_axis_off()
