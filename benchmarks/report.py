@@ -55,10 +55,11 @@ def ratios(case: Case, above: str, below: str) -> list[float]:
     return [a / b for a, b in zip(readings[above], readings[below], strict=True)]
 
 
-def spread(values: list[float], digits: int) -> str:
+def spread(values: list[float], digits: int | None = None) -> str:
     """The median, and the range it lies in."""
     if not values:
         return ""
+    digits = _digits(statistics.median(values)) if digits is None else digits
     middle = f"{statistics.median(values):,.{digits}f}"
     return middle if len(values) == 1 else f"{middle} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
@@ -77,7 +78,7 @@ def _table(section: Section, columns: list[Case]) -> str:
     labels = dict.fromkeys(label for case in columns for label in case["readings"])
     rows = [["", *map(_heading, columns)], ["---"] * (len(columns) + 1)]
     for label in labels:
-        rows.append([label, *(spread(case["readings"].get(label, []), _digits(case)) for case in columns)])
+        rows.append([label, *(spread(case["readings"].get(label, [])) for case in columns)])
     for above, below in section.ratios:
         if any(values := [ratios(case, above, below) for case in columns]):
             rows.append([f"**{above} / {below}**", *(f"**{spread(v, 2)}**" if v else "" for v in values)])
@@ -93,8 +94,8 @@ def _cores(case: Case) -> str:
     return "1 core" if case["cores"] == 1 else f"{case['cores']} cores"
 
 
-def _digits(case: Case) -> int:
-    return 1 if case["unit"] == "s" or max(map(statistics.median, case["readings"].values())) < 100 else 0
+def _digits(value: float) -> int:
+    return 0 if value >= 100 else 1
 
 
 def _effort(case: Case) -> str:
@@ -143,7 +144,7 @@ def _bars(axis: Axes, shown: list[Case]) -> None:
             axis.barh(place, middle, 0.92 * height, color=colour, alpha=PALE if number else 1.0, **look)
             if len(values) > 1:
                 axis.plot([min(values), max(values)], [place, place], color="#222222", linewidth=0.8)
-            text = f"{middle:,.{_digits(case)}f}"
+            text = f"{middle:,.{_digits(middle)}f}"
             axis.text(max(values) + 0.015 * most, place, text, va="center", fontsize=6.5, color="#333333")
     axis.set_yticks(range(len(labels)), labels)
     axis.invert_yaxis()
