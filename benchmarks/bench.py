@@ -41,7 +41,7 @@ class Options:
     only: tyro.conf.UseAppendAction[tuple[GroupName, ...]] = ()
     """Measure this group only, and leave the others' results as they are; may be repeated."""
     quick: bool = False
-    """Two rounds of short turns, to see that all runs: the figures mean little, and go to build/bench."""
+    """Two rounds of short turns on one core, to see that all runs: the figures mean little, and go to build/bench."""
     out: Path = HERE.parent / "docs"
     """The folder of performance.json, performance.png and performance.md."""
 
@@ -86,8 +86,8 @@ class Group:
     cores: tuple[int, ...] = (1, 2)
     replay: int = 1_000_000
     whats: tuple[What, ...] = ("steps",)
-    topic: str = ""
-    """Under which its steps are reported, where they are not comparable with the others'."""
+    topic: str = "steps"
+    """Under which its steps are reported."""
 
 
 GROUPS = (
@@ -166,37 +166,45 @@ class Bench:
         case = {"what": what, "env": env, "cores": cores, "unit": unit, "readings": readings}
         self.found.append(case | rounds | {"context": context(seen)})
 
+    def run(self) -> None:
+        """Measure all groups that are wanted, on as many cores as there are."""
+        for group in GROUPS:
+            for cores in group.cores[:1] if self.options.quick else group.cores:
+                if self.wants(group.name) and cores <= len(os.sched_getaffinity(0)):
+                    self.take_turns(group, cores)
+        if self.wants("start"):
+            self.start("Hopper-v5")
+
+    def wants(self, name: GroupName) -> bool:
+        """Whether a group is to be measured."""
+        return not self.options.only or name in self.options.only
+
     def take_turns(self, group: Group, cores: int) -> None:
         """Measure a group on so many cores."""
-        bar = self.progress.add_task(f"{group.name}: {cores} core{'s'[: cores - 1]}, starting")
+        place = f"{group.name}, {cores} core{'s'[: cores - 1]}"
         with ExitStack() as stack:
             workers: dict[Contestant, Worker] = {}
-            for contestant in self.progress.track(group.contestants, task_id=bar):
-                arguments = (contestant, group.env, group.replay, cores, self.cache)
-                workers[contestant] = stack.enter_context(working(*arguments))
+            for contestant in self.progress.track(group.contestants, description=f"{place}: starting"):
+                process = working(contestant, group.env, group.replay, cores, self.cache)
+                workers[contestant] = stack.enter_context(process)
                 workers[contestant].answer()  # warmed up
-            rates: dict[What, dict[str, list[float]]] = {}
-            peaks: dict[str, list[float]] = {}
-            for what in group.whats:
-                able = [c for c in group.contestants if c.trains or what == "updates"]
-                rates[what] = {contestant.label: [] for contestant in able}
-                for contestant in able:  # compiles, and fills caches
-                    answer = workers[contestant].measure(what, 0.01)
-                    peaks.setdefault(contestant.label, [answer["peak_bytes"] / 1e6])
-                self.progress.update(bar, description=f"{group.name}: {cores} core{'s'[: cores - 1]}, {what}")
-                seconds = self.options.seconds if what == "steps" else self.options.seconds / 2
-                order = list(turns(able, self.options.rounds))
-                for contestant in self.progress.track(order, task_id=bar):
-                    answer = workers[contestant].measure(what, seconds)
-                    rates[what][contestant.label].append(answer["count"] / answer["seconds"])
             seen = [worker.versions for worker in workers.values()]
-        units = {"steps": "env-steps/s", "updates": "updates/s"}
-        for what, readings in rates.items():
-            topic = group.topic if group.topic and what == "steps" else what
-            self.add(topic, group.env, cores, units[what], readings, seen)
-        if group.name == "hopper" and cores == 1:
-            trained = {c.label: peaks[c.label] for c in group.contestants if c.trains}
-            self.add("memory", group.env, cores, "MB", trained, seen)
+            for what in group.whats:
+                able = {c: worker for c, worker in workers.items() if c.trains or what == "updates"}
+                peaks = {c.label: [worker.measure(what, 0.01)["peak_bytes"] / 1e6] for c, worker in able.items()}
+                topic, unit = (group.topic, "env-steps/s") if what == "steps" else (what, "updates/s")
+                self.add(topic, group.env, cores, unit, self.rates(what, able, f"{place}: {topic}"), seen)
+                if group.name == "hopper" and cores == 1 and what == "steps":
+                    self.add("memory", group.env, cores, "MB", peaks, seen)
+
+    def rates(self, what: What, workers: dict[Contestant, Worker], title: str) -> dict[str, list[float]]:
+        """Of all rounds, by contestant."""
+        seconds = self.options.seconds if what == "steps" else self.options.seconds / 2
+        found: dict[str, list[float]] = {contestant.label: [] for contestant in workers}
+        for contestant in self.progress.track(list(turns(list(workers), self.options.rounds)), description=title):
+            answer = workers[contestant].measure(what, seconds)
+            found[contestant.label].append(answer["count"] / answer["seconds"])
+        return found
 
     def start(self, env: str) -> None:
         """Seconds from the start of the command to the first training step, with empty caches and again."""
@@ -204,7 +212,8 @@ class Bench:
             what: {contestant.label: [] for contestant in STARTERS} for what in ("first start", "second start")
         }
         seen = []
-        for contestant in self.progress.track(list(turns(STARTERS, STARTS)), description="start: to the first step"):
+        order = list(turns(STARTERS, min(STARTS, self.options.rounds)))
+        for contestant in self.progress.track(order, description="start to first training step"):
             with tempfile.TemporaryDirectory() as cache:
                 for readings in times.values():
                     begin = time.perf_counter()
@@ -221,18 +230,15 @@ def main(options: Options) -> None:
         raise SystemExit("the peers are not installed; 'make bench' does it.")
     if options.quick:
         options = Options(2, 0.5, options.only, True, HERE.parent / "build" / "bench")
-    wanted = [group for group in GROUPS if not options.only or group.name in options.only]
     console = Console()
     with tempfile.TemporaryDirectory() as cache, bar(console) as progress:
         bench = Bench(options, progress, cache)
-        for group in wanted:
-            for cores in group.cores:
-                if cores <= len(os.sched_getaffinity(0)):
-                    bench.take_turns(group, cores)
-        if not options.only or "start" in options.only:
-            bench.start("Hopper-v5")
-    results = merged(options.out / "performance.json", bench.found)
-    publish("performance", results, markdown(results), chart, options.out, console)
+        try:
+            bench.run()
+        finally:  # what was measured before an interruption counts
+            if bench.found:
+                results = merged(options.out / "performance.json", bench.found)
+                publish("performance", results, markdown(results), chart, options.out, console)
 
 
 def merged(path: Path, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
