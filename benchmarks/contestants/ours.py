@@ -44,12 +44,13 @@ def main(name: str, env: str, replay: str) -> None:
         meter = Meter(LEARNING_STARTS + 1, WARMED_UP, lambda: bare_updates(name, env))
         settings = settings | {"learning_starts": LEARNING_STARTS, "replay_size": replay}
     console.TrainingDisplay = lambda _: Metered(meter)  # pyright: ignore[reportAttributeAccessIssue]
-    from bisac.cli import run  # now that the display is replaced
+    from bisac.__main__ import main as command  # now that the display is replaced
 
     with tempfile.TemporaryDirectory() as folder:
         settings |= {"out": folder, "overwrite": True, "checkpoint_every": 0, "eval_every": FOREVER, "steps": FOREVER}
         flags = [text for name, value in settings.items() for text in _flag(name.replace("_", "-"), value)]
-        sys.exit(run(["train", env, "--algo", algo, *flags]))
+        sys.argv = ["bisac", "train", env, "--algo", algo, *flags]
+        command()
 
 
 def _flag(name: str, value: Any) -> list[str]:
