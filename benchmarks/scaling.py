@@ -133,11 +133,11 @@ def medians(by_value: dict[str, list[float]]) -> dict[str, float]:
 
 def slope(values: list[float], costs: list[float]) -> float:
     """Of log cost over log size, in the upper half."""
-    upper = len(values) // 2
-    return float(np.polyfit(np.log(values[upper - 1 :]), np.log(costs[upper - 1 :]), 1)[0])
+    upper = max(2, (len(values) + 1) // 2)
+    return float(np.polyfit(np.log(values[-upper:]), np.log(costs[-upper:]), 1)[0])
 
 
-def memory() -> dict[str, dict[str, float]]:
+def memory(batches: tuple[int, ...]) -> dict[str, dict[str, float]]:
     """Megabytes that an update needs beside its arguments at 38 dimensions: with the projection and without."""
     algos = {"SAC, VDN-a critic": SAC(critic="vdn-a"), "Bidirectional SAC": ALGOS["Bidirectional SAC"]}
 
@@ -145,7 +145,7 @@ def memory() -> dict[str, dict[str, float]]:
         _, program = compiled_updates(dataclasses.replace(algo, batch_size=batch), sizes(OBS, 38), 1)
         return program.memory_analysis().temp_size_in_bytes / 1e6
 
-    return {name: {str(batch): megabytes(algo, batch) for batch in MEMORY} for name, algo in algos.items()}
+    return {name: {str(batch): megabytes(algo, batch) for batch in batches} for name, algo in algos.items()}
 
 
 def markdown(results: dict[str, Any]) -> str:
@@ -155,8 +155,9 @@ def markdown(results: dict[str, Any]) -> str:
         low, *_, high = next(iter(sweep["milliseconds"].values()))
         grown = (f"{sweep['growth'][name]:.2f}" if name in sweep["growth"] else "" for name in ALGOS)
         rows.append(f"| {sweep['title']} | {low} | {high} | {sweep['cost']} | {' | '.join(grown)} |")
-    rows += ["", f"| MB beside its arguments, 38 dimensions, batch | {' | '.join(map(str, MEMORY))} |"]
-    rows.append("|---" * (len(MEMORY) + 1) + "|")
+    batches = next(iter(results["memory"].values()))
+    rows += ["", f"| MB beside its arguments, 38 dimensions, batch | {' | '.join(batches)} |"]
+    rows.append("|---" * (len(batches) + 1) + "|")
     for name, by_batch in results["memory"].items():
         rows.append(f"| {name} | {' | '.join(f'{value:.0f}' for value in by_batch.values())} |")
     return "\n".join([*rows, "", f"Measured {described(results['context'])}, pinned to one core."])
@@ -194,7 +195,7 @@ def main(options: Options) -> None:
         measured = [measure(sweep, options, progress) for sweep in SWEEPS]
     packages = {name: version(name) for name in ("jax", "gymnasium", "mujoco", "numpy")}
     results = {"context": context([packages]), "rounds": options.rounds, "seconds": options.seconds}
-    results |= {"sweeps": measured, "memory": memory()}
+    results |= {"sweeps": measured, "memory": memory(MEMORY[:1] if options.quick else MEMORY)}
     publish("scaling", results, markdown(results), chart, options.out, console)
 
 
