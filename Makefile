@@ -7,9 +7,10 @@ ARGS ?=
 
 PYTHON ?= python3
 VENV := .venv
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: train test check install clean
+.PHONY: train test check bench bench-scaling install clean
 
 train: $(VENV)/installed
 	@$(BIN)/bisac train $(ENV) --algo $(ALGO) --steps $(STEPS) --seed $(SEED) $(ARGS)
@@ -22,6 +23,12 @@ check: $(VENV)/developing
 	$(BIN)/ruff check
 	$(BIN)/basedpyright
 
+bench: $(VENV)/installed $(PEERS)/installed
+	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-scaling: $(VENV)/installed
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
+
 install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -30,9 +37,16 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+# Torch first, and by itself: whatever asks for it later is content with the one that is there.
+$(PEERS)/installed: benchmarks/peers-constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -c $< stable-baselines3 sbx-rl 'gymnasium[mujoco]' rejax
+	@touch $@
+
 $(VENV)/developing: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)

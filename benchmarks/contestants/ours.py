@@ -1,0 +1,81 @@
+"""bisac as a contestant: the command that a user types, with a meter in the place of its display.
+
+python ours.py NAME ENV REPLAY
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from meter import LEARNING_STARTS, UPDATES, WARMED_UP, Meter
+
+from bisac import console
+
+FOREVER = 10**9
+ROLLOUT = 2048
+CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sac": ("sac", {}),
+    "bisac": ("bisac", {}),
+    "correction": ("bisac", {"refinement": "correction"}),
+    "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),
+}
+
+
+class Metered(console.Quiet):
+    """Tells the meter of each step."""
+
+    def __init__(self, meter: Meter):
+        self._meter, self._seen = meter, 0
+
+    def tick(self, step: int, episode_return: float | None) -> None:  # noqa: ARG002
+        """Steps were taken."""
+        before, self._seen = self._seen, step
+        self._meter.tick(step - before)
+
+
+def main(name: str, env: str, replay: str) -> None:
+    """Train until the harness has seen enough."""
+    algo, settings = CONTESTANTS[name]
+    if algo == "ppo":
+        meter = Meter(ROLLOUT, 2 * ROLLOUT)
+    else:
+        meter = Meter(LEARNING_STARTS + 1, WARMED_UP, lambda: bare_updates(name, env))
+        settings = settings | {"learning_starts": LEARNING_STARTS, "replay_size": replay}
+    console.TrainingDisplay = lambda _: Metered(meter)  # pyright: ignore[reportAttributeAccessIssue]
+    from bisac.__main__ import main as command  # now that the display is replaced
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings |= {"out": folder, "overwrite": True, "checkpoint_every": 0, "eval_every": FOREVER, "steps": FOREVER}
+        flags = [text for name, value in settings.items() for text in _flag(name.replace("_", "-"), value)]
+        sys.argv = ["bisac", "train", env, "--algo", algo, *flags]
+        command()
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value)]
+
+
+def bare_updates(name: str, env: str) -> int:
+    """Update a few times, as the peers' `train` does; returns how often."""
+    _compiled(name, env)()
+    return UPDATES
+
+
+@cache
+def _compiled(name: str, env: str) -> Callable[[], None]:
+    from bare import compiled_updates
+
+    from bisac.algos import make_algorithm
+    from bisac.envs.spec import Task
+
+    task = Task(env)
+    algo: Any = make_algorithm(*CONTESTANTS[name])
+    return compiled_updates(algo, task.spec(task.make()), UPDATES)[0]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
