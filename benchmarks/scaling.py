@@ -29,6 +29,7 @@ from bare import compiled_updates, sizes  # noqa: E402
 from bisac.algos import SAC, BidirectionalSAC, OffPolicy  # noqa: E402
 from bisac.envs.host import HostEnvs  # noqa: E402
 from bisac.envs.spec import Task  # noqa: E402
+from bisac.machine import tune_process  # noqa: E402
 from bisac.training.loop import start, steps_of  # noqa: E402
 
 OBS, ACT = 11, 3
@@ -188,6 +189,7 @@ def chart(results: dict[str, Any], path: Path) -> None:
 
 def main(options: Options) -> None:
     """Measure, show and write."""
+    tune_process()
     if options.quick:
         options = Options(1, 0.05, True, Path(__file__).parents[1] / "build" / "bench")
     console = Console()
