@@ -1,0 +1,97 @@
+"""How every figure looks: one colour and one line style per algorithm, whatever the figure.
+
+Colours are Okabe and Ito's and Tol's, made for the colour-blind; line styles tell the algorithms apart in grey.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LineStyle = str | tuple[int, tuple[float, ...]]
+
+COLOURS: dict[str, str] = {
+    "bisac": "#0072b2",
+    "bisac-correction": "#56b4e9",
+    "sac": "#d55e00",
+    "sac-vdn-a": "#e69f00",
+    "forward-sac": "#009e73",
+    "forward-sac-actor": "#cc79a7",
+    "ddpg": "#000000",
+    "td3": "#888888",
+    "ppo": "#882255",
+    "a2c": "#999933",
+}
+
+LINE_STYLES: dict[str, LineStyle] = {
+    "bisac": "-",
+    "bisac-correction": (0, (8, 1.5)),
+    "sac": (0, (4, 1.5)),
+    "sac-vdn-a": (0, (2, 1)),
+    "forward-sac": (0, (6, 1.5, 1, 1.5)),
+    "forward-sac-actor": (0, (3, 1, 1, 1)),
+    "ddpg": (0, (1, 1)),
+    "td3": (0, (1, 2.5)),
+    "ppo": (0, (4, 1, 1, 1, 1, 1)),
+    "a2c": (0, (8, 2, 2, 2)),
+}
+
+LABELS: dict[str, str] = {
+    "bisac": "Bidirectional SAC",
+    "bisac-correction": "Bidirectional SAC, correction",
+    "sac": "SAC",
+    "sac-vdn-a": "SAC, VDN-a critic",
+    "forward-sac": "Forward SAC",
+    "forward-sac-actor": "Forward SAC, actor",
+    "ddpg": "DDPG",
+    "td3": "TD3",
+    "ppo": "PPO",
+    "a2c": "A2C",
+}
+
+TRUTH = "#000000"
+"""The colour of what is exact, where it is drawn beside an algorithm's."""
+
+RC: dict[str, Any] = {
+    "figure.dpi": 150,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.titleweight": "regular",
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "axes.formatter.use_mathtext": True,
+    "grid.color": "0.92",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "legend.handlelength": 2.8,
+    "pdf.fonttype": 42,  # TrueType, so that text in the PDF stays text
+}
+"""Matplotlib's settings."""
+
+
+@contextmanager
+def drawing(width: float, height: float) -> Iterator["Figure"]:
+    """A figure of that size in inches, with the settings above while it is drawn and saved."""
+    import matplotlib as mpl  # slow to import, and wanted only here
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(width, height))
+        FigureCanvasAgg(figure)
+        yield figure
