@@ -17,6 +17,7 @@ from bisac.api import load, policy_file
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
+from bisac.experiments.figures import FIGURES, write_figure
 from bisac.presets import GAMMA, Preset, preset
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.settings import MAY_CHANGE, TrainSettings
@@ -29,6 +30,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
   bisac train Hopper-v5 --algo sac          another task, another algorithm
   bisac eval runs/Pendulum-v1/bisac/seed0   judge it; --video films it
   bisac resume runs/Hopper-v5/sac/seed0     go on with a run that was stopped or killed
+  bisac figure                              the paper's figures, from runs of your own
   bisac list                                algorithms and tasks
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
@@ -84,6 +86,7 @@ def run(arguments: list[str]) -> int:
         "train": _train,
         "resume": _resume,
         "eval": _eval,
+        "figure": _figure,
         "list": _list,
     }
     console, problems = Console(), Console(stderr=True)
@@ -167,6 +170,26 @@ def _eval(arguments: list[str], console: Console) -> int:
         with console.status("filming an episode"):
             path = record_video(policy, task, policy_file(command.run).parent / "videos", command.seed)
         console.print(f"video: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _figure(arguments: list[str], console: Console) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        figures = Table("figure", "what it shows", title="bisac figure NAME [RUN ...] [--out DIR]", box=None)
+        figures.title_justify = "left"
+        for name, kind in FIGURES.items():
+            figures.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
+        console.print(figures)
+        console.print("\n'bisac figure NAME --help' tells what it measures, and its arguments.", highlight=False)
+        return 0
+    name, *rest = arguments
+    if name not in FIGURES:
+        raise BisacError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}.")
+    command = _parse(FIGURES[name], f"figure {name}", rest)
+    with console.status(name) as status:
+        made, paths = write_figure(name, command, lambda text: status.update(escape(text)))
+    for line in (*made.summary, f"written: {', '.join(map(str, paths))}"):
+        console.print(escape(line), highlight=False, soft_wrap=True)
     return 0
 
 

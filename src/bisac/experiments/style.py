@@ -3,6 +3,7 @@
 Colours are Okabe and Ito's and Tol's, made for the colour-blind; line styles tell the algorithms apart in grey.
 """
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ LABELS: dict[str, str] = {
 TRUTH = "#000000"
 """The colour of what is exact, where it is drawn beside an algorithm's."""
 
-RC: dict[str, Any] = {
+RC: dict[Any, Any] = {
     "figure.dpi": 150,
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
@@ -95,3 +96,14 @@ def drawing(width: float, height: float) -> Iterator["Figure"]:
         figure = Figure(figsize=(width, height))
         FigureCanvasAgg(figure)
         yield figure
+
+
+def rendered(figure: "Figure") -> dict[str, bytes]:
+    """The figure as files, by their ending."""
+    files = {}
+    for ending in ("png", "pdf"):
+        content = io.BytesIO()
+        # No date in it: equal numbers give equal files.
+        figure.savefig(content, format=ending, metadata={"CreationDate": None} if ending == "pdf" else None)
+        files[ending] = content.getvalue()
+    return files
