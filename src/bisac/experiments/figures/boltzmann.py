@@ -113,7 +113,7 @@ def moments(mass: Float[Array, "*n node"], grid: Grid) -> tuple[Float[Array, "*n
     return mean, jnp.sqrt((mass * jnp.square(apart)).sum(axis=-1))
 
 
-def density(mass: Float[Array, "*n node"], grid: Grid) -> Float[np.ndarray, "*n node"]:
+def density(mass: Float[Array | np.ndarray, "*n node"], grid: Grid) -> Float[np.ndarray, "*n node"]:
     """Density over x, to be drawn."""
     weights = np.exp(np.asarray(grid.log_measure) - np.asarray(log_tanh_slope(jnp.asarray(grid.nodes))))
     return np.asarray(mass) / weights

@@ -57,7 +57,7 @@ def read_curve(path: Path) -> Curve:
         rows = read_progress(read_file(folder.progress).decode())
         returns = {int(row["step"] or 0): row["eval_return"] for row in rows}
         algo, hyperparameters, run = config["algo"], dict(config["hyperparameters"]), dict(config["run"])
-        hyperparameters |= {"num_envs": run["num_envs"], "env_arg": run["env_arg"]}
+        hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": run.get("env_arg", [])}
         task, seed = str(config["env"]), int(run["seed"])
     except (KeyError, TypeError, ValueError) as error:
         raise BisacError(f"{path} is not a run folder of this bisac: {error!r}.") from error
@@ -196,11 +196,11 @@ class Curves(PaperFigure):
             for axes, task in zip(panels, tasks, strict=False):
                 for group, limits in zip(groups, bands, strict=True):
                     if group.task == task:
-                        colour = COLOURS[group.algo]
+                        look = {"color": COLOURS[group.algo], "ls": styles[group.label], "label": group.label}
                         if limits:
-                            axes.fill_between(group.steps, *limits, color=colour, alpha=0.18, lw=0)
-                        middle = statistic_of(group.returns, self.statistic)
-                        axes.plot(group.steps, middle, color=colour, ls=styles[group.label], label=group.label)
+                            axes.fill_between(group.steps, *limits, color=look["color"], alpha=0.18, lw=0)
+                        marker = "o" if len(group.steps) == 1 else ""
+                        axes.plot(group.steps, statistic_of(group.returns, self.statistic), marker=marker, **look)
                 axes.set(title=task, xlabel="environment steps")
                 axes.xaxis.set_major_formatter(_thousands)
                 axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -222,7 +222,7 @@ def _line_styles(groups: list[Group]) -> dict[str, Any]:
     """A setup's line style: its algorithm's, and for further setups of it one that no algorithm of the figure has."""
     styles: dict[str, Any] = {}
     for algo in dict.fromkeys(group.algo for group in groups):
-        labels = list(dict.fromkeys(group.label for group in groups if group.algo == algo))
+        labels = sorted({group.label for group in groups if group.algo == algo})  # the plain label comes first
         styles |= {label: LINE_STYLES[algo] if i == 0 else (0, (1.0 + i, 1.0)) for i, label in enumerate(labels)}
     return styles
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Key
 from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.experiments.figures.base import Made, PaperFigure, Tell
+from bisac.experiments.figures.panels import normal_density
 from bisac.experiments.style import COLOURS, LINE_STYLES, TRUTH, drawing, rendered
 from bisac.ops.gaussian import Gaussian, TanhGaussian, log_tanh_slope
 from bisac.ops.losses import projection_loss
@@ -147,23 +148,23 @@ class Gradient(PaperFigure):
     ) -> dict[str, bytes]:
         descent = {"color": COLOURS["sac"], "ls": LINE_STYLES["sac"]}
         projection = {"color": COLOURS["forward-sac"], "ls": LINE_STYLES["forward-sac"]}
-        with drawing(9.0, 3.1) as figure:
+        epochs = np.unique(np.linspace(0, paths.shape[1] - 1, 1000).astype(int))  # more would only make the file large
+        paths, divergence = paths[:, epochs], divergence[:, epochs]
+        with drawing(8.4, 2.7) as figure:
             plane, loss, curve = figure.subplots(1, 3)
             for path in np.delete(paths, middle, axis=0):
                 plane.plot(*path.T, color=COLOURS["sac"], alpha=0.18, lw=0.5)
-            plane.plot(*paths[middle].T, color=COLOURS["sac"], lw=1.2, label="descent, median seed")
-            plane.plot(*self.start, "o", color=COLOURS["sac"], mfc="white", ms=5, label="start")
-            plane.plot(*self.target, "*", color=TRUTH, ms=10, mec="white", mew=0.6, label="target", zorder=4)
-            plane.plot(*projected, "D", color=COLOURS["forward-sac"], ms=8, mfc="none", mew=1.4, zorder=5,
-                       label="projection")  # fmt: skip
+            plane.plot(*paths[middle].T, color=COLOURS["sac"], lw=1.2)
+            plane.plot(*self.start, "o", color=COLOURS["sac"], mfc="white", ms=5)
+            plane.plot(*self.target, "*", color=TRUTH, ms=10, mec="white", mew=0.6, zorder=4)
+            plane.plot(*projected, "D", color=COLOURS["forward-sac"], ms=8, mfc="none", mew=1.4, zorder=5)
             plane.set(xlabel=r"mean $\mu$", ylabel=r"standard deviation $\sigma$", title="(a) parameters")
 
-            epochs, shown = np.arange(divergence.shape[1]), np.maximum(divergence, FLOOR)
+            shown = np.maximum(divergence, FLOOR)
             band = {"color": COLOURS["sac"], "alpha": 0.25, "lw": 0, "label": "range over seeds"}
             loss.fill_between(epochs, shown.min(axis=0), shown.max(axis=0), **band)
-            loss.plot(epochs, np.median(shown, axis=0), **descent, label="descent, median")
-            exact = f"projection, one step{f' (below {FLOOR:.0e})' if landed < FLOOR else ''}"
-            loss.axhline(max(landed, FLOOR), **projection, label=exact)
+            loss.plot(epochs, np.median(shown, axis=0), **descent)
+            loss.axhline(max(landed, FLOOR), **projection)
             loss.set(xlabel="epoch", ylabel=r"$D_\mathrm{KL}(f\,\|\,g)$ (nats)", title="(b) loss", yscale="log")
             loss.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
@@ -171,14 +172,15 @@ class Gradient(PaperFigure):
             x = np.linspace(min(m - 4 * s, m0 - 3 * s0), max(m + 4 * s, m0 + 3 * s0), 600)
             for (mean, std), look in (
                 (self.target, {"color": TRUTH, "label": "target $g$", "lw": 2.2}),
-                (self.start, {"color": "0.6", "ls": ":", "label": "initial $f$"}),
-                (paths[middle, -1], descent | {"label": "final $f$, median seed"}),
-                (projected, projection | {"label": "projection"}),
+                (self.start, {"color": "0.6", "ls": ":", "label": "start (initial $f$)"}),
+                (paths[middle, -1], descent | {"label": "descent (final $f$, median seed)"}),
+                (projected, projection | {"label": "forward projection, one step"}),
             ):
-                curve.plot(x, np.exp(-0.5 * ((x - mean) / std) ** 2) / (std * np.sqrt(2 * np.pi)), **look)
+                curve.plot(x, normal_density(x, mean, std), **look)
             curve.set(xlabel="$x$", ylabel="density", title="(c) distributions", ylim=(0, None))
-            for axes in (plane, loss, curve):
-                axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+            lines = dict(zip(*reversed(curve.get_legend_handles_labels()), strict=True))
+            spread = loss.get_legend_handles_labels()[0][0]
+            figure.legend([*lines.values(), spread], [*lines, "range over seeds"], loc="outside lower center", ncols=5)
             return rendered(figure)
 
 

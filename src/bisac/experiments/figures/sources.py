@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -65,9 +67,9 @@ class Source:
         if count > held:
             raise BisacError(f"{self.path} remembers {held:,} states; ask for at most that many, not {count:,}.")
         index = np.random.default_rng(seed).choice(held, count, replace=False)
-        return self.learned.normaliser.batch(Transition(*(rows[index] for rows in memory)))
+        return self.learned.normaliser.batch(Transition(*(jnp.asarray(rows[index]) for rows in memory)))
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """Which checkpoint this is, for the figure's numbers."""
         algo = self.learned.algo
         return {
