@@ -52,8 +52,8 @@ def q_on_product(
     dims = len(actions)
     own = [critic.marginals.curves(obs[None], actions[i])[:, i, 0] for i in range(dims)]  # each (twin, node)
     separable = jax.vmap(outer_sum)(jnp.stack(own, axis=1))
-    others = jnp.stack(jnp.meshgrid(*actions[1:], indexing="ij"), -1) if dims > 1 else jnp.zeros((1, 0))
-    others = others.reshape(-1, dims - 1)
+    mesh = jnp.meshgrid(*actions[1:], indexing="ij")
+    others = jnp.stack([a.ravel() for a in mesh], axis=-1) if mesh else jnp.zeros((1, 0))  # (rest, act - 1)
     tiled = jnp.broadcast_to(obs, (len(others), *obs.shape))
 
     def slab(first: Float[Array, ""]) -> Float[Array, "twin rest"]:

@@ -43,17 +43,17 @@ def descend(
 
     Returns mean and standard deviation before each epoch, and after the last.
     """
-    goal = Gaussian(target[:1], jnp.log(target[1:]))
+    goal, log_prob = Gaussian(target[:1], jnp.log(target[1:])), jax.vmap(Gaussian.log_prob, (None, 0))
 
     def loss(parameters: Float[Array, "2"], noise: Float[Array, "sample 1"]):
         fitted = Gaussian(parameters[:1], jnp.log(parameters[1:]))
         x = parameters[0] + parameters[1] * noise
         if estimator == "pathwise":
-            return (fitted.log_prob(x) - goal.log_prob(x)).mean()
+            return (log_prob(fitted, x) - log_prob(goal, x)).mean()
         x = jax.lax.stop_gradient(x)
-        log_ratio = jax.lax.stop_gradient(fitted.log_prob(x) - goal.log_prob(x))
+        log_ratio = jax.lax.stop_gradient(log_prob(fitted, x) - log_prob(goal, x))
         # Its gradient is E[log(f / g) grad log f]; that of log f itself is zero on average and is left out.
-        return (log_ratio * fitted.log_prob(x)).mean()
+        return (log_ratio * log_prob(fitted, x)).mean()
 
     def epoch(parameters: Float[Array, "2"], key: Key[Array, ""]):
         gradient = jax.grad(loss)(parameters, jax.random.normal(key, (samples, 1)))
@@ -68,7 +68,7 @@ def project_gaussian(target: Float[Array, "2"]) -> Float[Array, "2"]:
     mean, std = np.asarray(target, np.float64)
     grid = Grid(float(abs(mean) + 8.0 * std), 2 * int(np.ceil((abs(mean) + 8.0 * std) / (0.25 * std))), points=0)
     x = jnp.asarray(grid.nodes)
-    log_density = Gaussian(target[:1], jnp.log(target[1:])).log_prob(x[:, None])
+    log_density = jax.vmap(Gaussian(target[:1], jnp.log(target[1:])).log_prob)(x[:, None])
     projection = project(log_density - log_tanh_slope(x), jnp.ones(()), grid)  # the squashing's slope cancels
     return jnp.stack([projection.mean, jnp.sqrt(projection.var)])
 
@@ -176,7 +176,7 @@ class Gradient(PaperFigure):
                 (paths[middle, -1], descent | {"label": "descent (final $f$, median seed)"}),
                 (projected, projection | {"label": "forward projection, one step"}),
             ):
-                curve.plot(x, normal_density(x, mean, std), **look)
+                curve.plot(x, normal_density(x, float(mean), float(std)), **look)
             curve.set(xlabel="$x$", ylabel="density", title="(c) distributions", ylim=(0, None))
             lines = dict(zip(*reversed(curve.get_legend_handles_labels()), strict=True))
             spread = loss.get_legend_handles_labels()[0][0]

@@ -89,53 +89,88 @@ def compare(
     return Comparison(truth, estimate, sampled, effective, *spread)
 
 
-def statistics(compared: Comparison, grid: Grid, exactly: bool) -> dict[str, Any]:
+class Errors(NamedTuple):
+    """Of VDN-a's marginals."""
+
+    mean_error: Float[Array, "state act"]
+    mean_bias: Float[Array, "state act"]
+    std_error: Float[Array, "state act"]
+    std_bias: Float[Array, "state act"]
+    true_std: Float[Array, "state act"]
+    total_variation: Float[Array, "state act"]
+    kl_true_to_estimate: Float[Array, "state act"]
+    kl_estimate_to_true: Float[Array, "state act"]
+
+
+class Moments(NamedTuple):
+    """Means and standard deviations of x."""
+
+    mean: Float[Array, "state act"]
+    std: Float[Array, "state act"]
+    true_mean: Float[Array, "state act"]
+    true_std: Float[Array, "state act"]
+    sampled_mean: Float[Array, "state act"]
+    sampled_std: Float[Array, "state act"]
+
+
+@partial(jax.jit, static_argnames="grid")
+def all_moments(compared: Comparison, grid: Grid) -> Moments:
+    """Of VDN-a's marginals, the true ones and the sampled ones."""
+    return Moments(*(v for mass in (compared.estimate, compared.truth, compared.sampled) for v in moments(mass, grid)))
+
+
+@jax.jit
+def errors(compared: Comparison, of: Moments) -> Errors:
+    """Each measure of how far VDN-a's marginals are from the true ones."""
+    mean, std = of.mean - of.true_mean, of.std - of.true_std
+    return Errors(
+        jnp.abs(mean),
+        mean,
+        jnp.abs(std),
+        std,
+        of.true_std,
+        total_variation(compared.estimate, compared.truth),
+        kl(compared.truth, compared.estimate),
+        kl(compared.estimate, compared.truth),
+    )
+
+
+def statistics(compared: Comparison, of: Moments, grid: Grid, exactly: bool) -> dict[str, Any]:
     """The errors of VDN-a's marginals, per dimension and over all."""
-    (mean, std), (true_mean, true_std) = moments(compared.estimate, grid), moments(compared.truth, grid)
-    edges = jnp.asarray((np.abs(grid.nodes) > 0.9 * grid.bound).astype(np.float32))
-    measures = {
-        "mean_error": jnp.abs(mean - true_mean),
-        "mean_bias": mean - true_mean,
-        "std_error": jnp.abs(std - true_std),
-        "std_bias": std - true_std,
-        "true_std": true_std,
-        "total_variation": total_variation(compared.estimate, compared.truth),
-        "kl_true_to_estimate": kl(compared.truth, compared.estimate),
-        "kl_estimate_to_true": kl(compared.estimate, compared.truth),
-    }
-    per_dimension = {name: np.asarray(values).mean(axis=0) for name, values in measures.items()}
-    per_dimension |= {"mean_correlation": correlation(mean, true_mean), "std_correlation": correlation(std, true_std)}
+    measures = {name: np.asarray(values) for name, values in errors(compared, of)._asdict().items()}
+    per_dimension = {name: values.mean(axis=0) for name, values in measures.items()}
+    per_dimension["mean_correlation"] = correlation(of.mean, of.true_mean)
+    per_dimension["std_correlation"] = correlation(of.std, of.true_std)
+    edge_mass = np.asarray(compared.truth)[..., np.abs(grid.nodes) > 0.9 * grid.bound].sum(axis=-1)
+    effective = np.asarray(compared.effective_samples)
     numbers: dict[str, Any] = {
-        "states": len(mean),
+        "states": len(effective),
         "truth": "quadrature" if exactly else "importance sampling",
         "per_dimension": per_dimension,
         "over_all": {name: np.mean(values) for name, values in per_dimension.items()},
-        "median": {name: np.median(np.asarray(values)) for name, values in measures.items()},
+        "median": {name: np.median(values) for name, values in measures.items()},
         "std_over_actions": {
-            "sum_q_i": np.mean(compared.separable_std),
-            "u": np.mean(compared.interaction_std),
-            "q": np.mean(compared.q_std),
+            "sum_q_i": np.mean(np.asarray(compared.separable_std)),
+            "u": np.mean(np.asarray(compared.interaction_std)),
+            "q": np.mean(np.asarray(compared.q_std)),
         },
-        "effective_samples": {
-            "median": np.median(compared.effective_samples),
-            "least": np.min(compared.effective_samples),
-        },
-        "share_of_marginals_cut_off": np.mean(np.asarray(compared.truth @ edges) > CUT_OFF),
-        "share_of_marginals_sharper_than_grid": np.mean(np.asarray(true_std) < grid.spacing),
+        "effective_samples": {"median": np.median(effective), "least": effective.min()},
+        "share_of_marginals_cut_off": np.mean(edge_mass > CUT_OFF),
+        "share_of_marginals_sharper_than_grid": np.mean(np.asarray(of.true_std) < grid.spacing),
     }
     if exactly:
-        sampled_mean, sampled_std = moments(compared.sampled, grid)
+        difference = np.abs(np.asarray(compared.sampled) - np.asarray(compared.truth))
         numbers["importance_sampling_against_quadrature"] = {
-            "mean_error": np.abs(sampled_mean - true_mean).mean(),
-            "std_error": np.abs(sampled_std - true_std).mean(),
-            "total_variation": total_variation(compared.sampled, compared.truth).mean(),
+            "mean_error": np.abs(np.asarray(of.sampled_mean) - np.asarray(of.true_mean)).mean(),
+            "std_error": np.abs(np.asarray(of.sampled_std) - np.asarray(of.true_std)).mean(),
+            "total_variation": 0.5 * difference.sum(axis=-1).mean(),
         }
     return numbers
 
 
 def correlation(x: Float[Array, "state act"], y: Float[Array, "state act"]) -> Float[np.ndarray, "act"]:
     """Over states; not a number where one of them does not vary."""
-    a, b = (np.asarray(v, np.float64) - np.mean(v, axis=0) for v in (x, y))
+    a, b = (v - v.mean(axis=0) for v in (np.asarray(x, np.float64), np.asarray(y, np.float64)))
     scale = np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
     return np.where(scale > 0.0, (a * b).sum(axis=0) / np.where(scale > 0.0, scale, 1.0), np.nan)
 
@@ -174,9 +209,11 @@ class Marginals(PaperFigure):
         sources, grid = read_sources(self.runs, "marginals"), exact_grid(self.bound, self.intervals)
         exactly = sources[0].action_dim <= MOST_DIMENSIONS
         compared = [self._compare(source, grid, exactly, tell) for source in sources]
-        numbers = [s.describe() | statistics(c, grid, exactly) for s, c in zip(sources, compared, strict=True)]
+        of = [all_moments(one, grid) for one in compared]
+        found = zip(sources, compared, of, strict=True)
+        numbers = [source.describe() | statistics(c, m, grid, exactly) for source, c, m in found]
         summary = [_sentence(n["label"], n["over_all"], n["std_over_actions"], n["effective_samples"]) for n in numbers]
-        return Made({"checkpoints": numbers}, self._draw(sources, compared, numbers, grid), summary)
+        return Made({"checkpoints": numbers}, self._draw(sources, compared, of, numbers, grid), summary)
 
     def _compare(self, source: Source, grid: Grid, exactly: bool, tell: Tell) -> Comparison:
         obs = source.batch(self.states, self.seed).obs
@@ -189,14 +226,19 @@ class Marginals(PaperFigure):
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *compared)
 
     def _draw(
-        self, sources: list[Source], compared: list[Comparison], numbers: list[dict[str, Any]], grid: Grid
+        self,
+        sources: list[Source],
+        compared: list[Comparison],
+        of: list[Moments],
+        numbers: list[dict[str, Any]],
+        grid: Grid,
     ) -> dict[str, bytes]:
         shown = min(SHOWN_DIMENSIONS, sources[0].action_dim)
         widths = [1.0] * shown + [0.95, 0.95, 0.55]
         with drawing(1.75 * len(widths), 1.75 * len(sources) + 0.45) as figure:
             panels = figure.subplots(len(sources), len(widths), squeeze=False, width_ratios=widths)
-            for row, source, one, n in zip(panels, sources, compared, numbers, strict=True):
-                differences = np.asarray(total_variation(one.estimate, one.truth)).mean(axis=1)
+            for row, source, one, m, n in zip(panels, sources, compared, of, numbers, strict=True):
+                differences = np.abs(np.asarray(one.estimate) - np.asarray(one.truth)).sum(axis=(1, 2))
                 example = int(np.argsort(differences)[len(differences) // 2])
                 for i, axes in enumerate(row[:shown]):
                     true, estimated = np.asarray(one.truth[example, i]), np.asarray(one.estimate[example, i])
@@ -204,10 +246,9 @@ class Marginals(PaperFigure):
                     axes.plot(grid.nodes, density(estimated, grid), color=COLOURS["bisac"], ls="--", label="VDN-a")
                     fit_to(axes, [support(true, grid), support(estimated, grid)], grid)
                 row[0].set_ylabel(f"{source.label}\ndensity", fontsize=7.5)
-                (mean, std), (true_mean, true_std) = moments(one.estimate, grid), moments(one.truth, grid)
                 for axes, name, estimate, truth in (
-                    (row[shown], "mean", mean, true_mean),
-                    (row[shown + 1], "std", std, true_std),
+                    (row[shown], "mean", m.mean, m.true_mean),
+                    (row[shown + 1], "std", m.std, m.true_std),
                 ):
                     r = n["over_all"][f"{name}_correlation"]
                     draw_against(axes, np.asarray(truth), np.asarray(estimate), f"r = {r:.2f}", ylabel=f"VDN-a {name}")

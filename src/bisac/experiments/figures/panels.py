@@ -22,7 +22,7 @@ def draw_truth(axes: "Axes", mass: np.ndarray, grid: Grid) -> None:
     true = density(mass, grid)
     axes.fill_between(grid.nodes, true, color=TRUTH, alpha=0.1, lw=0)
     axes.plot(grid.nodes, true, color=TRUTH, lw=1.2, label="true marginal")
-    axes.set(ylim=(0.0, None), yticks=[])
+    axes.set_yticks([])
     axes.grid(visible=False)
 
 
@@ -34,10 +34,12 @@ def support(mass: np.ndarray, grid: Grid) -> tuple[float, float]:
 
 
 def fit_to(axes: "Axes", supports: list[tuple[float, float]], grid: Grid) -> None:
-    """Show the part of [-b, b] in which something is."""
+    """Show the part of [-b, b] in which something is, and no more of a spike than leaves the rest to be seen."""
     low, high = min(low for low, _ in supports), max(high for _, high in supports)
     margin = 0.1 * (high - low) + grid.spacing
     axes.set_xlim(max(low - margin, -grid.bound), min(high + margin, grid.bound))
+    truth, *others = (float(np.max(line.get_ydata())) for line in axes.lines)
+    axes.set_ylim(0.0, 1.08 * min(max([truth, *others]), 2.5 * truth))
 
 
 def normal_density(x: np.ndarray, mean: float, std: float) -> np.ndarray:

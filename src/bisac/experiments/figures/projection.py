@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import tyro
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from bisac.algos import SAC, BidirectionalSAC, ForwardSACActor, algorithm_name
 from bisac.algos.base import require
+from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
 from bisac.experiments.figures.base import Made, PaperFigure, Tell
 from bisac.experiments.figures.boltzmann import (
@@ -57,27 +58,28 @@ class Distances(NamedTuple):
     """Their projection."""
 
 
-def one_step_policies(source: Source, batch_size: int, seed: int) -> tuple[Float[Array, "batch obs"], TanhGaussian]:
-    """A batch of states, and on them the policies but the last of `POLICIES`, stacked on the leading axis.
+Stepping = SAC | BidirectionalSAC | ForwardSACActor
+"""The algorithms with an actor network, which can take SAC's step."""
 
-    Critic and temperature stay as they are. The SAC step is one of the checkpoint's own optimiser.
+
+@partial(jax.jit, static_argnames=("algo", "grid"))
+def one_step_policies(
+    algo: Stepping, state: SoftState, obs: Float[Array, "batch obs"], key: Key[Array, ""], grid: Grid
+) -> TanhGaussian:
+    """The policies but the last of `POLICIES`, stacked on the leading axis.
+
+    Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser.
     """
-    algo, state, critic, alpha = source.learned.algo, source.state, source.critic, source.alpha
-    if not isinstance(algo, SAC | BidirectionalSAC | ForwardSACActor):
-        raise BisacError(
-            f"{source.path} is of {algorithm_name(algo)}, which has no actor network that could take SAC's step."
-        )
-    batch = source.batch(batch_size, seed)
-    key, optimiser = jax.random.key(seed), optax.adam(algo.actor_lr)
+    critic, alpha, optimiser = state.critic.model, state.alpha, optax.adam(algo.actor_lr)
+    assert isinstance(critic, Decomposed)
+    projected = ProjectedActor(critic.marginals, state.temperature.model, grid)(obs)
 
     def policy(model: Any) -> TanhGaussian:
-        return algo.actor(eqx.tree_at(lambda s: s.actor.model, state, model))(batch.obs)
-
-    projected = ProjectedActor(critic.marginals, state.temperature.model, source.training_grid)(batch.obs)
+        return algo.actor(eqx.tree_at(lambda s: s.actor.model, state, model))(obs)
 
     def sac_loss(model: Any):
         action, log_prob = policy(model).sample(key)
-        return reverse_kl_loss(log_prob, critic(batch.obs, action), alpha), None
+        return reverse_kl_loss(log_prob, critic(obs, action), alpha), None
 
     def forward_loss(model: Any):
         parts = projection_loss(policy(model), projected, alpha, "std")
@@ -85,7 +87,7 @@ def one_step_policies(source: Source, batch_size: int, seed: int) -> tuple[Float
 
     by_sac, by_projection = (state.actor.step(optimiser, loss)[0].model for loss in (sac_loss, forward_loss))
     policies = [policy(state.actor.model), policy(by_sac), projected, policy(by_projection)]
-    return batch.obs, jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
 
 
 @partial(jax.jit, static_argnames="grid")
@@ -160,12 +162,21 @@ class ProjectionFigure(PaperFigure):
                 f"{sources[0].learned.spec.env_id} has {dims} action dimensions; the divergences are by quadrature in "
                 f"all of them, which goes to {MOST_DIMENSIONS} at most. 'bisac figure marginals' takes any number."
             )
-        steps = [one_step_policies(source, self.batch, self.seed) for source in sources]
-        found = [self._measure(source, *step, grid, tell) for source, step in zip(sources, steps, strict=True)]
+        batches = [source.batch(self.batch, self.seed).obs for source in sources]
+        policies = [self._policies(source, obs) for source, obs in zip(sources, batches, strict=True)]
+        given = zip(sources, batches, policies, strict=True)
+        found = [self._measure(source, obs, policy, grid, tell) for source, obs, policy in given]
         numbers = [source.describe() | statistics(one) for source, one in zip(sources, found, strict=True)]
-        policies = [policies for _, policies in steps]
         pictures = self._draw(sources, policies, found, numbers, grid)
         return Made({"checkpoints": numbers}, pictures, [_sentence(n) for n in numbers])
+
+    def _policies(self, source: Source, obs: Float[Array, "batch obs"]) -> TanhGaussian:
+        algo = source.learned.algo
+        if not isinstance(algo, Stepping):
+            raise BisacError(
+                f"{source.path} is of {algorithm_name(algo)}, which has no actor network that could take SAC's step."
+            )
+        return one_step_policies(algo, source.state, obs, jax.random.key(self.seed), source.training_grid)
 
     def _measure(
         self, source: Source, obs: Float[Array, "batch obs"], policies: TanhGaussian, grid: Grid, tell: Tell
@@ -203,12 +214,11 @@ class ProjectionFigure(PaperFigure):
                 example = int(np.argsort(gap)[len(gap) // 2])
                 for i, axes in enumerate(row[:dims]):
                     draw_truth(axes, np.asarray(one.truth[example, i]), grid)
-                    highest, shown = axes.get_ylim()[1], [support(np.asarray(one.truth[example, i]), grid)]
+                    shown = [support(np.asarray(one.truth[example, i]), grid)]
                     for index, look in looks.items():
                         mean, std = (float(v[index, example, i]) for v in (policy.mean, policy.std))
                         axes.plot(x, normal_density(x, mean, std), **look)
                         shown.append((mean - 3.0 * std, mean + 3.0 * std))
-                    axes.set_ylim(0.0, min(axes.get_ylim()[1], 2.5 * highest))
                     fit_to(axes, shown, grid)
                 row[0].set_ylabel(f"{source.label}\ndensity", fontsize=7.5)
                 for axes, name, values in ((row[dims], "kl_q_pi", forward), (row[dims + 1], "kl_pi_q", reverse)):

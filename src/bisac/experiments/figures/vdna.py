@@ -144,7 +144,8 @@ def fit(
         init_key, train_key, test_key = jax.random.split(key, 3)
         widths = ((width, width), EMBEDDING, SUBNETWORK)
         critic = Decomposed.init(init_key, len(STATE), dims, *widths, "relu", decomposition)
-        critic = eqx.tree_at(_last_layer_of_u, critic, replace_fn=lambda leaf: scale * leaf)
+        last_layer = lambda c: (c.auxiliary.weights[-1], c.auxiliary.biases[-1])  # noqa: E731
+        critic = eqx.tree_at(last_layer, critic, replace_fn=lambda leaf: scale * leaf)
         learner, _ = jax.lax.scan(step, Learner.init(critic, optimiser), jax.random.split(train_key, steps))
         obs, action, q = problem(test_key, 4096)
         separable, interaction = (part.mean(axis=0) for part in learner.model.parts(obs, action))
@@ -153,10 +154,6 @@ def fit(
         return Fit(marginals, error, separable.std(), interaction.std())
 
     return jax.vmap(once)(keys)
-
-
-def _last_layer_of_u(critic: Decomposed) -> tuple[Array, Array]:
-    return critic.auxiliary.weights[-1], critic.auxiliary.biases[-1]
 
 
 def true_marginals(target: Target, grid: Grid) -> Float[Array, "act node"]:
@@ -224,7 +221,7 @@ class VdnA(PaperFigure):
     def _draw(self, cases: dict[str, Target], fits: dict[tuple[str, str], Fit], grid: Grid) -> dict[str, bytes]:
         looks = {"residual": {"color": COLOURS["bisac"], "ls": "--"}, "joint": {"color": JOINT_COLOUR, "ls": ":"}}
         with drawing(9.4, 4.4) as figure:
-            panels = figure.subplots(2, len(cases), height_ratios=(1.0, 1.15), sharey="row")
+            panels = figure.subplots(2, len(cases), height_ratios=(1.0, 1.15))
             for column, (case, target) in zip(panels.T, cases.items(), strict=True):
                 truth = np.asarray(true_marginals(target, grid))
                 draw_truth(column[0], truth[0], grid)
@@ -242,8 +239,9 @@ class VdnA(PaperFigure):
                 column[1].set(xlabel="total variation from the truth", xlim=(0.0, None))
                 column[1].grid(visible=True, axis="both")
             panels[0, 0].set_ylabel("density")
-            panels[1, 0].set_yticks(range(len(SETUPS)), [setup.label for setup in SETUPS])
-            panels[1, 0].invert_yaxis()
+            for axes in panels[1]:
+                axes.set(yticks=range(len(SETUPS)), yticklabels=[], ylim=(len(SETUPS) - 0.5, -0.5))
+            panels[1, 0].set_yticklabels([setup.label for setup in SETUPS])
             furthest = max(axes.get_xlim()[1] for axes in panels[1])
             for axes in panels[1]:
                 axes.set_xlim(0.0, furthest)
