@@ -16,7 +16,7 @@ from bisac.algos import SAC, BidirectionalSAC, ForwardSAC
 from bisac.cli import run
 from bisac.envs.host import HostEnvs
 from bisac.envs.spec import Task
-from bisac.experiments.figures import FIGURES
+from bisac.experiments.figures import FIGURES, vdna
 from bisac.experiments.figures.marginals import correlation
 from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES
 from bisac.training.checkpoint import Checkpoints, load_learned
@@ -43,6 +43,7 @@ def save_untrained(out, algo, env):
     """Two checkpoints of a run that has random networks and a random memory: learning would take long to compile."""
     envs, draws = HostEnvs(Task(env), 1, seed=0), np.random.default_rng(0)
     fresh, checkpoints = start(algo, envs, 0), Checkpoints(out / "checkpoints")
+    fresh.record.progress = "step,eval_return\n"
     rows = jax.tree.map(lambda leaf: jnp.asarray(draws.uniform(-1, 1, leaf.shape), leaf.dtype),
                         fresh.training.replay.storage)  # fmt: skip
     fresh.training = eqx.tree_at(lambda t: t.replay.storage, fresh.training, rows)
@@ -150,7 +151,9 @@ def test_projection(name, runs, tmp_path, capsys):
     assert "the projection is nearer in" in said
 
 
-def test_vdna(tmp_path, capsys):
+def test_vdna(tmp_path, capsys, monkeypatch):
+    few = (vdna.Setup("residual", "residual", width=8), vdna.Setup("joint", width=8))
+    monkeypatch.setattr(vdna, "SETUPS", few)  # each width is a program to compile
     numbers, said = drawn(["vdna", "--dims", "1", "--steps", "2", "--seeds", "2"], tmp_path, capsys)
     assert list(numbers) == [
         "unimodal, independent", "unimodal, correlation 0.7", "bimodal, independent", "bimodal, correlation 0.7"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from bisac.storage import write_atomic
@@ -61,7 +62,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Path):
         return str(value)
-    if hasattr(value, "__array__"):
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
         return plain(np.asarray(value).tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]

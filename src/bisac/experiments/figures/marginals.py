@@ -265,7 +265,7 @@ class Marginals(PaperFigure):
             return rendered(figure)
 
 
-def _sentence(label: str, errors: dict[str, float], parts: dict[str, float], effective: dict[str, float]) -> str:
+def _sentence(label: str, errors: dict[str, Any], parts: dict[str, Any], effective: dict[str, Any]) -> str:
     return (
         f"{label}: mean off by {errors['mean_error']:.3f} (correlation {errors['mean_correlation']:.2f}), std by "
         f"{errors['std_error']:.3f} (correlation {errors['std_correlation']:.2f}), where the true std is "

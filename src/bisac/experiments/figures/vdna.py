@@ -25,7 +25,7 @@ from bisac.ops.quadrature import Grid
 
 JOINT_COLOUR = "#aa4499"
 EMBEDDING, SUBNETWORK, BATCH = (16, 16), (32, 32), 256
-STATE = jnp.zeros(1)
+STATE = np.zeros(1, np.float32)
 """There is one state only."""
 
 
@@ -150,7 +150,7 @@ def fit(
         obs, action, q = problem(test_key, 4096)
         separable, interaction = (part.mean(axis=0) for part in learner.model.parts(obs, action))
         error = jnp.sqrt(jnp.square(separable + interaction - q).mean())
-        marginals = jnp.exp(separable_marginals(learner.model, STATE, jnp.ones(()), grid))
+        marginals = jnp.exp(separable_marginals(learner.model, jnp.asarray(STATE), jnp.ones(()), grid))
         return Fit(marginals, error, separable.std(), interaction.std())
 
     return jax.vmap(once)(keys)
@@ -176,11 +176,11 @@ class VdnA(PaperFigure):
     """Action dimensions."""
     correlation: float = 0.7
     """Of the copula, between any two dimensions."""
-    steps: int = 3000
+    steps: int = 2000
     """Gradient steps of each fit, with 256 uniform actions each."""
     learning_rate: float = 1e-3
     """Of the fit."""
-    seeds: int = 5
+    seeds: int = 3
     """Fits of each kind."""
 
     def __post_init__(self):
