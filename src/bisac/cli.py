@@ -23,6 +23,7 @@ from bisac.envs.backends import BackendName
 from bisac.envs.spec import PAPER_TASKS, Task
 from bisac.errors import BisacError
 from bisac.experiments.estimate import guess_seconds
+from bisac.experiments.figures import FIGURES, write_figure
 from bisac.experiments.local_engine import LocalEngine
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
 from bisac.experiments.ray_engine import RayEngine
@@ -46,6 +47,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
   bisac sweep --env Hopper-v5 Walker2d-v5 --algo sac bisac --seeds 0:5 --steps 100000 --out sweeps/first
                                             compare algorithms over tasks and seeds; run again, it goes on
   bisac report sweeps/first                 the comparison, with honest statistics, as a page
+  bisac figure                              the paper's figures, from runs of your own
   bisac list                                algorithms and tasks
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
@@ -160,6 +162,7 @@ def run(arguments: list[str]) -> int:
         "eval": _eval,
         "sweep": _sweep,
         "report": _report,
+        "figure": _figure,
         "list": _list,
     }
     console, problems = Console(), Console(stderr=True)
@@ -336,6 +339,26 @@ def _words(arguments: list[str], name: str) -> list[str]:
         if word == f"--{name}":
             found = list(takewhile(lambda other: not other.startswith("--"), arguments[index + 1 :]))
     return found
+
+
+def _figure(arguments: list[str], console: Console) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        figures = Table("figure", "what it shows", title="bisac figure NAME [RUN ...] [--out DIR]", box=None)
+        figures.title_justify = "left"
+        for name, kind in FIGURES.items():
+            figures.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
+        console.print(figures)
+        console.print("\n'bisac figure NAME --help' tells what it measures, and its arguments.", highlight=False)
+        return 0
+    name, *rest = arguments
+    if name not in FIGURES:
+        raise BisacError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}.")
+    command = _parse(FIGURES[name], f"figure {name}", rest)
+    with console.status(name) as status:
+        made, paths = write_figure(name, command, lambda text: status.update(escape(text)))
+    for line in (*made.summary, f"written: {', '.join(map(str, paths))}"):
+        console.print(escape(line), highlight=False, soft_wrap=True)
+    return 0
 
 
 def _list(arguments: list[str], console: Console) -> int:

@@ -7,19 +7,22 @@ the pieces of the one before the last, and so no single damaged file can cost bo
 
 import dataclasses
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
 
 from bisac import replay as replay_memory
 from bisac.algos import Algorithm
 from bisac.envs.host import Episode, HostEnvs
 from bisac.errors import BisacError
+from bisac.normalise import Normaliser
 from bisac.replay import Replay
 from bisac.storage import PARTIAL, pack_arrays, sync_folder, unpack_arrays, write_atomic, write_from
 from bisac.training.loop import draw_next
@@ -40,6 +43,7 @@ from bisac.training.manifest import (
     read_manifest,
 )
 from bisac.training.run import Record, Run, Training, current_policy, fresh_training
+from bisac.training.settings import from_config
 from bisac.types import Spec, Transition
 
 KEPT = 2
@@ -137,26 +141,52 @@ class Checkpoints:
 
 def load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
     """The run that a checkpoint holds, and the environments that did not come back as they were."""
-    try:
+    with _fitting(checkpoint):
         return _load(checkpoint, algo, envs)
+
+
+class Learned(NamedTuple):
+    """What of a run needs no environment: what it learned, and what it remembers."""
+
+    algo: Algorithm[Any]
+    spec: Spec
+    state: PyTree[Array]
+    """The algorithm's."""
+    normaliser: Normaliser
+    memory: Transition | None
+    """The rows of the replay memory, as NumPy arrays, the oldest first; None for what learns from fresh rollouts."""
+
+
+def load_learned(checkpoint: Checkpoint) -> Learned:
+    """What a checkpoint's run had learned."""
+    algo, settings = from_config(checkpoint.config)
+    with _fitting(checkpoint):
+        spec = Spec.from_json(checkpoint.run["spec"])
+        state, fresh = _read_state(checkpoint, algo, spec, settings.width)
+        memory = None
+        if fresh.replay is not None:
+            shapes, capacity = fresh.replay.storage, fresh.replay.capacity
+            pieces = [_read_piece(checkpoint, piece, shapes) for piece in checkpoint.pieces]
+            memory = jax.tree.map(lambda *rows: np.concatenate(rows)[-capacity:], *pieces)
+        return Learned(algo, spec, state["training"].algo, state["training"].normaliser, memory)
+
+
+@contextmanager
+def _fitting(checkpoint: Checkpoint) -> Iterator[None]:
+    """One sentence for whatever a stranger's manifest makes of the arrays and the environment."""
+    try:
+        yield
     except BisacError:
         raise
-    except Exception as error:  # whatever a stranger's manifest makes of the arrays and the environment
+    except Exception as error:
         raise DamagedError(f"{checkpoint.path} does not fit its own settings: {error!r}.") from error
 
 
 def _load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple[Run, list[int]]:
-    saved, spec, width = checkpoint.run, envs.spec, envs.count
+    saved, spec = checkpoint.run, envs.spec
     if (then := Spec.from_json(saved["spec"])) != spec:
         raise BisacError(f"{spec.env_id} is not what it was when the run was saved: {then} then, {spec} now.")
-    fresh = jax.eval_shape(lambda key: fresh_training(algo, spec, width, key), jax.random.key(0))
-    skeleton = _state_tree(
-        fresh,
-        np.empty((width, spec.obs_dim), np.float32),
-        np.empty((width, spec.action_dim), np.float32),
-        [np.empty((episode["length"], spec.action_dim), np.float32) for episode in saved["episodes"]],
-    )
-    state = unpack_arrays(checkpoint.read(STATE), skeleton, checkpoint.path / STATE)
+    state, fresh = _read_state(checkpoint, algo, spec, envs.count)
     training = state["training"]
     if fresh.replay is not None:
         storage = _read_pieces(checkpoint, fresh.replay.storage)
@@ -176,6 +206,20 @@ def _load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple
     return run, strayed
 
 
+def _read_state(
+    checkpoint: Checkpoint, algo: Algorithm[Any], spec: Spec, width: int
+) -> tuple[dict[str, Any], Training]:
+    """What state.safetensors holds, and the shapes of the whole."""
+    fresh = jax.eval_shape(lambda key: fresh_training(algo, spec, width, key), jax.random.key(0))
+    skeleton = _state_tree(
+        fresh,
+        np.empty((width, spec.obs_dim), np.float32),
+        np.empty((width, spec.action_dim), np.float32),
+        [np.empty((episode["length"], spec.action_dim), np.float32) for episode in checkpoint.run["episodes"]],
+    )
+    return unpack_arrays(checkpoint.read(STATE), skeleton, checkpoint.path / STATE), fresh
+
+
 def _read_pieces(checkpoint: Checkpoint, shapes: Transition) -> Transition:
     """The replay memory's rows, brought onto the device piece by piece."""
     capacity = jax.tree.leaves(shapes)[0].shape[0]
@@ -184,12 +228,17 @@ def _read_pieces(checkpoint: Checkpoint, shapes: Transition) -> Transition:
         raise ValueError("rows of the replay memory are missing")
     storage = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     for piece in checkpoint.pieces:
-        count, folder = piece.end - piece.start, checkpoint.path.parent / "replay"
-        skeleton = jax.tree.map(lambda leaf: np.empty((count, *leaf.shape[1:]), leaf.dtype), shapes)  # noqa: B023
-        rows = unpack_arrays(piece.file.read(folder), skeleton, folder / piece.file.name)
+        rows = _read_piece(checkpoint, piece, shapes)
         padded = jax.tree.map(lambda leaf: np.resize(leaf, (PIECE_ROWS, *leaf.shape[1:])), rows)
-        storage = replay_memory.write_rows(storage, piece.start % capacity, padded, count)
+        storage = replay_memory.write_rows(storage, piece.start % capacity, padded, piece.end - piece.start)
     return storage
+
+
+def _read_piece(checkpoint: Checkpoint, piece: Piece, shapes: Transition) -> Transition:
+    """The rows of a piece."""
+    count, folder = piece.end - piece.start, checkpoint.path.parent / "replay"
+    skeleton = jax.tree.map(lambda leaf: np.empty((count, *leaf.shape[1:]), leaf.dtype), shapes)
+    return unpack_arrays(piece.file.read(folder), skeleton, folder / piece.file.name)
 
 
 def _state_tree(training: Training, obs: Any, action: Any, actions: list[Any]) -> dict[str, Any]:
