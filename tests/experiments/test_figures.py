@@ -178,7 +178,7 @@ BAD_INPUT = [
     (["marginals", "RUN:unsaved"], "holds no checkpoint; train with --checkpoint-every"),
     (["marginals", "RUN:sac"], "has no VDN-a critic (its algorithm is sac); train with --algo bisac"),
     (["marginals", "RUN:residual", "--states", "100"], "remembers 30 states"),
-    (["marginals", "RUN:residual", "RUN:four"], "different tasks (CorrelatedBandit, four_dimensional)"),
+    (["marginals", "RUN:residual", "RUN:four"], "different tasks (CorrelatedBandit, Shaped)"),
     (["marginals", "RUN:residual", "--intervals", "11"], "--intervals must be even"),
     (["projection", "RUN:four"], "has 4 action dimensions; the divergences are by quadrature"),
     (["projection", "RUN:forward", "--batch", "8", "--states", "3"], "forward-sac, which has no actor network"),
