@@ -1,6 +1,7 @@
 """Strictness for every test: shapes are checked at run time, and JAX promotes neither ranks nor dtypes silently."""
 
 import os
+from pathlib import Path
 
 # Two workers on a core each are faster than two that share both; it must be said before JAX starts its threads.
 if hasattr(os, "sched_setaffinity") and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
@@ -12,8 +13,10 @@ from jaxtyping import install_import_hook
 # Tiny networks spend their time in compilation; this more than halves it. The command line is tested without.
 os.environ["XLA_FLAGS"] = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 
-# To keep every tiny program costs more than it saves here.
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+# Commands that tests start keep what they compile, so that the next need not; each worker has a folder of its own. In
+# this process that costs more than it saves: see below.
+CACHE = Path(__file__).parents[1] / ".pytest_cache" / f"xla-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+os.environ |= {"JAX_COMPILATION_CACHE_DIR": str(CACHE), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1"}
 
 install_import_hook("bisac", "checked.checked")
 
@@ -21,3 +24,4 @@ import jax  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_enable_compilation_cache", False)
