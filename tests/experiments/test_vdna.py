@@ -50,19 +50,14 @@ def test_true_marginals_have_the_mixture_s_moments_in_x():
     assert std[0] == pytest.approx(x.std(), abs=5e-3)
 
 
-def test_fit_finds_independent_marginals():
-    target = make_target(False, 2, 0.0)
-    fitted = fit(target, jax.vmap(jax.random.key)(jnp.arange(2)), 1.0, 0.0, "residual", 8, 600, 3e-3, GRID)
-    assert fitted.marginals.shape == (2, 2, 161)
-    for found, true in zip(moments(fitted.marginals, GRID), moments(true_marginals(target, GRID), GRID), strict=True):
+def test_fit_with_u_held_down_finds_independent_marginals():
+    target, keys = make_target(False, 2, 0.0), jax.vmap(jax.random.key)(jnp.arange(2))
+    settings = ("joint", 8, 600, 3e-3, GRID)
+    held, free = (fit(target, keys, 1.0, penalty, *settings) for penalty in (100.0, 0.0))
+    assert held.marginals.shape == (2, 2, 161)
+    for found, true in zip(moments(held.marginals, GRID), moments(true_marginals(target, GRID), GRID), strict=True):
         np.testing.assert_allclose(found, np.broadcast_to(true, found.shape), atol=0.08)
-    assert (fitted.error < 0.5 * fitted.separable_std).all()
-
-
-def test_scale_and_penalty_hold_u_down():
-    target, keys = make_target(False, 2, 0.7), jax.vmap(jax.random.key)(jnp.arange(1))
-    settings = ("joint", 8, 200, 3e-3, GRID)
-    free, silent, held = (fit(target, keys, scale, penalty, *settings).interaction_std[0]
-                          for scale, penalty in ((1.0, 0.0), (0.01, 0.0), (1.0, 100.0)))  # fmt: skip
-    assert held < 0.2 * free
-    assert silent != free
+    assert (held.error < 0.5 * held.separable_std).all()
+    assert (held.interaction_std < 0.2 * free.interaction_std).all()
+    silent = fit(target, keys, 0.0, 0.0, *settings)
+    assert (silent.interaction_std != free.interaction_std).all()

@@ -56,7 +56,7 @@ TRUTH = "#000000"
 """The colour of what is exact, where it is drawn beside an algorithm's."""
 
 RC: dict[Any, Any] = {
-    "figure.dpi": 150,
+    "figure.dpi": 140,
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -104,6 +104,9 @@ def rendered(figure: "Figure") -> dict[str, bytes]:
     for ending in ("png", "pdf"):
         content = io.BytesIO()
         # No date in it: equal numbers give equal files.
-        figure.savefig(content, format=ending, metadata={"CreationDate": None} if ending == "pdf" else None)
+        options: dict[str, Any] = (
+            {"metadata": {"CreationDate": None}} if ending == "pdf" else {"pil_kwargs": {"optimize": True}}
+        )
+        figure.savefig(content, format=ending, **options)
         files[ending] = content.getvalue()
     return files

@@ -41,6 +41,8 @@ from bisac.ops.quadrature import Grid
 
 VARIATION_ACTIONS = 512
 """Uniform actions over which the parts' variation is measured."""
+ENOUGH = 100
+"""Effective samples below which importance sampling tells little."""
 CUT_OFF = 0.01
 """A marginal with more probability than this in the outer tenths of [-b, b] counts as cut off."""
 
@@ -154,16 +156,23 @@ def statistics(compared: Comparison, of: Moments, grid: Grid, exactly: bool) -> 
             "u": np.mean(np.asarray(compared.interaction_std)),
             "q": np.mean(np.asarray(compared.q_std)),
         },
-        "effective_samples": {"median": np.median(effective), "least": effective.min()},
+        "effective_samples": {
+            "median": np.median(effective),
+            "least": effective.min(),
+            "share_of_states_above_100": np.mean(effective > ENOUGH),
+        },
         "share_of_marginals_cut_off": np.mean(edge_mass > CUT_OFF),
         "share_of_marginals_sharper_than_grid": np.mean(np.asarray(of.true_std) < grid.spacing),
     }
     if exactly:
-        difference = np.abs(np.asarray(compared.sampled) - np.asarray(compared.truth))
+        apart = {
+            "mean_error": np.abs(np.asarray(of.sampled_mean) - np.asarray(of.true_mean)),
+            "std_error": np.abs(np.asarray(of.sampled_std) - np.asarray(of.true_std)),
+            "total_variation": 0.5 * np.abs(np.asarray(compared.sampled) - np.asarray(compared.truth)).sum(axis=-1),
+        }
         numbers["importance_sampling_against_quadrature"] = {
-            "mean_error": np.abs(np.asarray(of.sampled_mean) - np.asarray(of.true_mean)).mean(),
-            "std_error": np.abs(np.asarray(of.sampled_std) - np.asarray(of.true_std)).mean(),
-            "total_variation": 0.5 * difference.sum(axis=-1).mean(),
+            name: {measure: values[chosen].mean() if chosen.any() else None for measure, values in apart.items()}
+            for name, chosen in (("all_states", effective > 0.0), ("where_effective", effective > ENOUGH))
         }
     return numbers
 
@@ -270,7 +279,8 @@ def _sentence(label: str, errors: dict[str, Any], parts: dict[str, Any], effecti
         f"{label}: mean off by {errors['mean_error']:.3f} (correlation {errors['mean_correlation']:.2f}), std by "
         f"{errors['std_error']:.3f} (correlation {errors['std_correlation']:.2f}), where the true std is "
         f"{errors['true_std']:.2f}; total variation {errors['total_variation']:.2f}; over actions U varies by "
-        f"{parts['u']:.2g} and sum Q_i by {parts['sum_q_i']:.2g}; effective samples {effective['median']:,.0f}."
+        f"{parts['u']:.2g} and sum Q_i by {parts['sum_q_i']:.2g}; importance sampling has more than {ENOUGH} "
+        f"effective samples in {effective['share_of_states_above_100']:.0%} of the states."
     )
 
 

@@ -34,12 +34,15 @@ def support(mass: np.ndarray, grid: Grid) -> tuple[float, float]:
 
 
 def fit_to(axes: "Axes", supports: list[tuple[float, float]], grid: Grid) -> None:
-    """Show the part of [-b, b] in which something is, and no more of a spike than leaves the rest to be seen."""
+    """Show the part of [-b, b] in which something is, and no more of a spike than leaves the rest to be seen.
+
+    The first line must be the truth's, and there must be others.
+    """
     low, high = min(low for low, _ in supports), max(high for _, high in supports)
     margin = 0.1 * (high - low) + grid.spacing
     axes.set_xlim(max(low - margin, -grid.bound), min(high + margin, grid.bound))
     truth, *others = (float(np.max(line.get_ydata())) for line in axes.lines)
-    axes.set_ylim(0.0, 1.08 * min(max([truth, *others]), 2.5 * truth))
+    axes.set_ylim(0.0, 1.08 * min(max(truth, *others), 2.5 * truth, 4.0 * max(others)))
 
 
 def normal_density(x: np.ndarray, mean: float, std: float) -> np.ndarray:
