@@ -28,8 +28,9 @@ ALPHA = jnp.float32(0.1)
 close = np.testing.assert_allclose
 
 
-def critic_of(dims, seed=0):
-    return Decomposed.init(jax.random.key(seed), 2, dims, (7,), (5,), (6,), "relu", "joint")
+@partial(jax.jit, static_argnames="dims")
+def critic_of(dims):
+    return Decomposed.init(jax.random.key(0), 2, dims, (7,), (5,), (6,), "relu", "joint")
 
 
 @partial(jax.jit, static_argnames=("dims", "grid"))
