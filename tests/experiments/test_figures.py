@@ -18,6 +18,7 @@ from bisac.envs.host import HostEnvs
 from bisac.envs.spec import Task
 from bisac.experiments.figures import FIGURES, vdna
 from bisac.experiments.figures.marginals import correlation
+from bisac.experiments.figures.sources import read_sources
 from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES
 from bisac.training.checkpoint import Checkpoints, load_learned
 from bisac.training.loop import start
@@ -110,22 +111,31 @@ def test_gradient(tmp_path, capsys):
     assert "KL of the forward projection" in said
 
 
-def test_marginals_of_two_runs_at_two_checkpoints_each(runs, tmp_path, capsys):
-    arguments = ["marginals", runs("residual"), runs("joint"), *COARSE, "--samples", "4000"]
-    numbers, said = drawn(arguments, tmp_path, capsys)
-    found = [(n["decomposition"], n["step"]) for n in numbers["checkpoints"]]
-    assert found == [("residual", 30), ("residual", 60), ("joint", 30), ("joint", 60)]
+def test_marginals_at_two_checkpoints(runs, tmp_path, capsys):
+    numbers, said = drawn(["marginals", runs("joint"), *COARSE, "--samples", "4000"], tmp_path, capsys)
+    assert [(n["decomposition"], n["step"]) for n in numbers["checkpoints"]] == [("joint", 30), ("joint", 60)]
     for n in numbers["checkpoints"]:
         assert n["truth"] == "quadrature"
         assert len(n["per_dimension"]["mean_error"]) == 2
         assert 0.0 <= n["over_all"]["total_variation"] < 0.5
-        # A critic that has hardly learned is nearly flat beside a temperature near one: sampling it is easy.
+        # A critic that has not learned is nearly flat beside a temperature of one: sampling it is easy.
         assert n["effective_samples"]["least"] > 1000
         check = n["importance_sampling_against_quadrature"]["where_effective"]
         assert check["mean_error"] < 0.1
         assert check["total_variation"] < 0.1
         assert n["std_over_actions"]["u"] > 0.0
-    assert "residual, 60 steps" in said
+    assert "joint, 60 steps" in said
+
+
+def test_runs_are_told_apart(runs):
+    both = read_sources((Path(runs("residual")), Path(runs("joint"))), "marginals")
+    assert [source.label for source in both] == [
+        "residual, 30 steps", "residual, 60 steps", "joint, 30 steps", "joint, 60 steps"
+    ]  # fmt: skip
+    alike = read_sources((Path(runs("joint")), Path(runs("joint"), "checkpoints", "step-000000000030")), "marginals")
+    assert [source.label for source in alike] == [
+        "joint, 30 steps (joint)", "joint, 60 steps (joint)", "joint, 30 steps (step-000000000030)"
+    ]  # fmt: skip
 
 
 def test_marginals_of_one_checkpoint_in_four_dimensions(runs, tmp_path, capsys):
@@ -154,9 +164,9 @@ def test_projection(name, runs, tmp_path, capsys):
 def test_vdna(tmp_path, capsys, monkeypatch):
     def fitted(target, keys, scale, penalty, decomposition, width, steps, learning_rate, grid):
         """The truth, with a little of what is uniform: test_vdna.py has the fit itself, which takes long to compile."""
-        truth = vdna.true_marginals(target, grid)
-        mixed = jnp.stack([(1.0 - 0.1 * i) * truth + 0.1 * i / truth.shape[-1] for i in range(len(keys))])
-        return vdna.Fit(mixed, *jnp.full((3, len(keys)), width / 100.0))
+        truth = np.asarray(vdna.true_marginals(target, grid))
+        mixed = np.stack([(1.0 - 0.1 * i) * truth + 0.1 * i / truth.shape[-1] for i in range(len(keys))])
+        return vdna.Fit(jnp.asarray(mixed), *jnp.full((3, len(keys)), width / 100.0))
 
     monkeypatch.setattr(vdna, "fit", fitted)
     numbers, said = drawn(["vdna", "--dims", "2", "--seeds", "2"], tmp_path, capsys)

@@ -51,13 +51,10 @@ def test_true_marginals_have_the_mixture_s_moments_in_x():
 
 
 def test_fit_with_u_held_down_finds_independent_marginals():
-    target, keys = make_target(False, 2, 0.0), jax.vmap(jax.random.key)(jnp.arange(2))
-    settings = ("joint", 8, 600, 3e-3, GRID)
-    held, free = (fit(target, keys, 1.0, penalty, *settings) for penalty in (100.0, 0.0))
-    assert held.marginals.shape == (2, 2, 161)
+    target, keys = make_target(False, 2, 0.0), jax.vmap(jax.random.key)(jnp.arange(1))
+    held, free = (fit(target, keys, 1.0, penalty, "joint", 8, 500, 3e-3, GRID) for penalty in (100.0, 0.0))
+    assert held.marginals.shape == (1, 2, 161)
     for found, true in zip(moments(held.marginals, GRID), moments(true_marginals(target, GRID), GRID), strict=True):
-        np.testing.assert_allclose(found, np.broadcast_to(true, found.shape), atol=0.08)
+        np.testing.assert_allclose(found[0], true, atol=0.08)
     assert (held.error < 0.5 * held.separable_std).all()
     assert (held.interaction_std < 0.2 * free.interaction_std).all()
-    silent = fit(target, keys, 0.0, 0.0, *settings)
-    assert (silent.interaction_std != free.interaction_std).all()

@@ -203,7 +203,7 @@ class Curves(PaperFigure):
                         axes.plot(group.steps, statistic_of(group.returns, self.statistic), marker=marker, **look)
                 axes.set(title=task, xlabel="environment steps")
                 axes.xaxis.set_major_formatter(_thousands)
-                axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+                axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
             for axes in panels[::columns]:
                 axes.set_ylabel("return per episode")
             handles = {

@@ -116,9 +116,9 @@ class Gradient(PaperFigure):
         settings = (self.learning_rate, self.samples, self.epochs, self.estimator)
         keys = jax.vmap(jax.random.key)(jnp.arange(self.seeds))
         paths = jax.jit(jax.vmap(lambda key: descend(start, target, key, *settings)))(keys)
-        divergence = np.asarray(jax.vmap(jax.vmap(partial(gaussian_kl, q=target)))(paths))  # (seed, epoch)
+        divergence = np.asarray(jax.jit(jax.vmap(jax.vmap(partial(gaussian_kl, q=target))))(paths))  # (seed, epoch)
         projected = project_gaussian(target)
-        landed = float(gaussian_kl(projected, target))
+        landed = float(jax.jit(gaussian_kl)(projected, target))
         final = divergence[:, -1]
         numbers = {
             "reverse_kl_of_descent": {

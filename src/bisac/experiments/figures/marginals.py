@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from bisac.algos.base import require
 from bisac.experiments.figures.base import Made, PaperFigure, Tell
@@ -71,13 +71,14 @@ def compare(
     obs: Float[Array, "obs"],
     alpha: Float[Array, ""],
     key: Key[Array, ""],
+    index: int | Int[Array, ""],
     dims: int,
     grid: Grid,
     samples: int,
     exactly: bool,
 ) -> Comparison:
-    """The marginals of one state, and how much of Q's variation each part of it carries."""
-    sample_key, action_key = jax.random.split(key)
+    """The marginals of the state of that index, and how much of Q's variation each part of it carries."""
+    sample_key, action_key = jax.random.split(jax.random.fold_in(key, index))
     sampled, effective = importance_marginals(critic, obs, alpha, grid, sample_key, samples)
     truth = sampled
     if exactly:
@@ -225,14 +226,12 @@ class Marginals(PaperFigure):
         return Made({"checkpoints": numbers}, self._draw(sources, compared, of, numbers, grid), summary)
 
     def _compare(self, source: Source, grid: Grid, exactly: bool, tell: Tell) -> Comparison:
-        obs = source.batch(self.states, self.seed).obs
-        keys = jax.random.split(jax.random.key(self.seed), self.states)
-        compared = []
+        obs, key = np.asarray(source.batch(self.states, self.seed).obs), jax.random.key(self.seed)
+        settings, compared = (source.action_dim, grid, self.samples, exactly), []
         for index in range(self.states):
             tell(f"{source.label}: state {index + 1} of {self.states}")
-            settings = (source.action_dim, grid, self.samples, exactly)
-            compared.append(compare(source.critic, obs[index], source.alpha, keys[index], *settings))
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *compared)
+            compared.append(jax.device_get(compare(source.critic, obs[index], source.alpha, key, index, *settings)))
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *compared)
 
     def _draw(
         self,

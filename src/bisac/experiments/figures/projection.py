@@ -184,12 +184,12 @@ class ProjectionFigure(PaperFigure):
     def _measure(
         self, source: Source, obs: Float[Array, "batch obs"], policies: TanhGaussian, grid: Grid, tell: Tell
     ) -> Distances:
-        found = []
+        seen, found = np.asarray(obs), []
         for index in range(self.states):
             tell(f"{source.label}: state {index + 1} of {self.states}")
             of_state = TanhGaussian(policies.mean[:, index], policies.log_std[:, index])
-            found.append(distances(source.critic, obs[index], source.alpha, of_state, grid))
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+            found.append(jax.device_get(distances(source.critic, seen[index], source.alpha, of_state, grid)))
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
     def _draw(
         self,
