@@ -1,19 +1,30 @@
 """Ctrl-C and SIGTERM as requests, so that a run stops between two steps and not inside one."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+ECHO = 1.0
+"""Seconds in which the same signal again is no second request: Linux tells of a parent's death once for each of its
+threads, and a terminal's Ctrl-C may come from the shell and from a wrapper."""
 
 
 @contextmanager
 def stop_requests() -> Iterator[list[int]]:
     """Ctrl-C and SIGTERM ask the loop to end after its step instead of tearing it; a second one is not delayed."""
     requests: list[int] = []
+    first = 0.0
 
     def request(number: int, _frame: Any) -> None:
-        requests.append(number)
-        signal.signal(number, previous[number])
+        nonlocal first
+        if not requests:
+            first = time.monotonic()
+            requests.append(number)
+        elif time.monotonic() > first + ECHO:
+            signal.signal(number, previous[number])
+            signal.raise_signal(number)
 
     previous = {}
     try:
