@@ -1,6 +1,7 @@
 """The few types that every layer shares."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,5 +53,10 @@ class Spec:
 
     def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
         """Actions in [-1, 1] in the environment's own units."""
+        low, high, centre, reach = self._box
+        return np.minimum(np.maximum(centre + reach * action, low), high)
+
+    @cached_property
+    def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
-        return np.clip((high + low) / 2 + (high - low) / 2 * action, low, high)
+        return low, high, (high + low) / 2, (high - low) / 2

@@ -42,7 +42,7 @@ from bisac.training.manifest import (
     manifest_bytes,
     read_manifest,
 )
-from bisac.training.run import Record, Run, Training, current_policy, fresh_training
+from bisac.training.run import Flat, Record, Run, Training, current_policy, fresh_training
 from bisac.training.settings import from_config
 from bisac.types import Spec, Transition
 
@@ -198,7 +198,7 @@ def _load(checkpoint: Checkpoint, algo: Algorithm[Any], envs: HostEnvs) -> tuple
     progress, best_policy = checkpoint.read(PROGRESS).decode(), checkpoint.read(BEST)
     record = Record(**saved["record"], progress=progress, best_policy=best_policy)
     obs, action = np.array(state["obs"]), np.asarray(state["action"])  # the former may be written, below
-    run = Run(algo, envs, training, obs, action, saved["step"], saved["updates"], record=record)
+    run = Run(algo, envs, Flat.of(training), obs, action, saved["step"], saved["updates"], record=record)
     strayed = envs.restore(saved["env_steps"], saved["episodes_started"], episodes, run.obs)
     if strayed:
         record.inexact_resumes += 1

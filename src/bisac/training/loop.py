@@ -17,14 +17,14 @@ from bisac import replay as replay_memory
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.envs.host import Episode, HostEnvs
 from bisac.normalise import Normaliser
-from bisac.training.run import Run, Training, check_sound, fresh_training
+from bisac.training.run import Flat, Run, Training, check_sound, fresh_training
 from bisac.types import Metrics, Transition
 
 
 def start(algo: Algorithm[Any], envs: HostEnvs, seed: int) -> Run:
     """A run about to take its first step."""
     training = fresh_training(algo, envs.spec, envs.count, jax.random.key(seed))
-    run = Run(algo, envs, training, envs.reset(), np.zeros((envs.count, envs.spec.action_dim), np.float32))
+    run = Run(algo, envs, Flat.of(training), envs.reset(), np.zeros((envs.count, envs.spec.action_dim), np.float32))
     draw_next(run)
     return run
 
@@ -56,25 +56,29 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
         run.step += width
         due = max(0, int((run.step - algo.learning_starts) * algo.utd) - run.updates)
         random = run.step < algo.learning_starts
-        run.training, action = learn_and_act(
-            algo, run.training, Transition(*experience), result.ended, result.obs, due, random
+        leaves, structure = run.flat
+        leaves, action = learn_and_act(
+            algo, structure, leaves, Transition(*experience), result.ended, result.obs, due, random
         )
+        run.flat = Flat(leaves, structure)
         run.updates += due
         run.obs, run.action = result.obs, np.asarray(action)
         yield result.finished
 
 
-@partial(jax.jit, static_argnames="algo", donate_argnames="training")
+@partial(jax.jit, static_argnames=("algo", "structure"), donate_argnames="leaves")
 def learn_and_act(
     algo: OffPolicy[Any],
-    training: Training,
+    structure: Any,
+    leaves: tuple[Array, ...],
     transition: Transition,
     ended: Bool[Array | np.ndarray, "env"],
     obs: Float[Array | np.ndarray, "env obs"],
     updates: int | Int[Array, ""],
     random: bool | Bool[Array, ""],
-) -> tuple[Training, Float[Array, "env act"]]:
+) -> tuple[tuple[Array, ...], Float[Array, "env act"]]:
     """Remember a transition of each environment, update so many times, and draw the next actions."""
+    training: Training = jax.tree.unflatten(structure, leaves)
     assert training.replay is not None
     memory = replay_memory.add(training.replay, transition)
     obs_seen, reward, ends = (jnp.asarray(leaf)[None] for leaf in (transition.obs, transition.reward, ended))
@@ -91,7 +95,8 @@ def learn_and_act(
     carry = training.algo, training.metric_sums, training.sound_count
     state, sums, sound = jax.lax.fori_loop(0, updates, update, carry)
     learned = Training(state, normaliser, memory, key, sums, training.metric_count + updates, sound)
-    return _draw_action(algo, learned, obs, random)
+    learned, action = _draw_action(algo, learned, obs, random)
+    return Flat.of(learned).leaves, action
 
 
 @partial(jax.jit, static_argnames="algo", donate_argnames="training")
@@ -122,8 +127,8 @@ def on_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
     while run.step < steps:
         rows: list[tuple[np.ndarray, ...]] = []
         finished: list[Episode] = []
+        training = run.training
         for index in range(length):
-            training = run.training
             run.action = np.asarray(explore(algo, training.algo, training.normaliser, run.obs, training.key, index))
             _check_action(run)
             result = run.envs.step(np.clip(run.action, -1.0, 1.0))
@@ -133,7 +138,7 @@ def on_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
             finished += result.finished
         remaining = np.float32(1.0 - min(1.0, run.step / steps))
         rollout: tuple[Any, ...] = tuple(np.stack(column) for column in zip(*rows, strict=True))
-        run.training = learn_from_rollout(algo, run.training, Rollout(*rollout), remaining)
+        run.training = learn_from_rollout(algo, training, Rollout(*rollout), remaining)
         run.step += run.stride
         run.updates += 1
         yield finished

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -61,13 +61,27 @@ class Record:
     """How often an environment did not come back as it was."""
 
 
+class Flat(NamedTuple):
+    """A run's Training as a tuple of arrays: taking the tree apart at each step costs as much as a small update."""
+
+    leaves: tuple[Array, ...]
+    structure: Any
+
+    @staticmethod
+    def of(training: Training) -> "Flat":
+        """Taken apart."""
+        leaves, structure = jax.tree.flatten(training)
+        return Flat(tuple(leaves), structure)
+
+
 @dataclass
 class Run:
     """All that a run is: the device's part, the environments, the counters and the record."""
 
     algo: Algorithm[Any]
     envs: HostEnvs
-    training: Training
+    flat: Flat
+    """The device's part, as the compiled step takes it and gives it back."""
     obs: np.ndarray
     """What the next action answers, one row an environment."""
     action: np.ndarray
@@ -78,6 +92,15 @@ class Run:
     stride: int = 1
     """Steps by which the loop last moved on."""
     record: Record = field(default_factory=Record)
+
+    @property
+    def training(self) -> Training:
+        """The device's part."""
+        return jax.tree.unflatten(self.flat.structure, self.flat.leaves)
+
+    @training.setter
+    def training(self, training: Training) -> None:
+        self.flat = Flat.of(training)
 
 
 @partial(jax.jit, static_argnames=("algo", "spec", "width"))
@@ -100,26 +123,29 @@ def fresh_training(algo: Algorithm[Any], spec: Spec, width: int, key: Key[Array,
 
 def current_policy(run: Run) -> Policy:
     """The present policy. It shares memory with the run: use it before the next step."""
-    return Policy(run.envs.spec, run.algo, run.training.normaliser.around(run.algo.actor(run.training.algo)))
+    training = run.training
+    return Policy(run.envs.spec, run.algo, training.normaliser.around(run.algo.actor(training.algo)))
 
 
 def take_metrics(run: Run) -> dict[str, float]:
     """Means over the updates since they were last taken; empty where there was none."""
-    sums, count = jax.device_get((run.training.metric_sums, run.training.metric_count))
-    zeros = jax.tree.map(jnp.zeros_like, (run.training.metric_sums, run.training.metric_count, count))
-    run.training = eqx.tree_at(lambda t: (t.metric_sums, t.metric_count, t.sound_count), run.training, zeros)
+    training = run.training
+    sums, count = jax.device_get((training.metric_sums, training.metric_count))
+    zeros = jax.tree.map(jnp.zeros_like, (training.metric_sums, training.metric_count, count))
+    run.training = eqx.tree_at(lambda t: (t.metric_sums, t.metric_count, t.sound_count), training, zeros)
     return {name: float(value / count) for name, value in sums.items()} if count else {}
 
 
 def check_sound(run: Run) -> None:
     """Refuse to go on with losses or parameters that are not finite; names the first that is not."""
-    sums, count, sound = jax.device_get((run.training.metric_sums, run.training.metric_count, run.training.sound_count))
+    training = run.training
+    sums, count, sound = jax.device_get((training.metric_sums, training.metric_count, training.sound_count))
     if bad := next((name for name, value in sums.items() if not np.isfinite(value)), None):
         update = run.updates - int(count) + int(sound) + 1
         step = run.algo.step_of(update, run.envs.count)
         raise DivergedError(f"training diverged: {bad} became {sums[bad]} in update {update:,}, by step {step:,}.")
-    names = leaf_names(run.training.algo)
-    if bad := [name for name, finite in zip(names, _finite(run.training.algo), strict=True) if not finite]:
+    names = leaf_names(training.algo)
+    if bad := [name for name, finite in zip(names, _finite(training.algo), strict=True) if not finite]:
         raise DivergedError(f"training diverged: {bad[0]} is not finite at step {run.step:,}.")
     if not np.isfinite(run.action).all():
         raise DivergedError(f"training diverged: the policy's action is not finite at step {run.step:,}.")
