@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import tyro
+from matplotlib.ticker import MaxNLocator
 from measuring import bar, context, described, panels, publish, turns
 from rich.console import Console
 from rich.progress import Progress
@@ -180,6 +181,8 @@ def chart(results: dict[str, Any], path: Path) -> None:
             axis.set_xticks(values, [f"{value:g}" for value in values])
             low, high = axis.get_ylim()
             ticks = [step * 10.0**power for power in range(-2, 5) for step in (1, 2, 5)]
+            if sum(low <= tick <= high for tick in ticks) < 2:  # less than a decade: as on an even scale
+                ticks = MaxNLocator(4).tick_values(low, high)
             axis.set_yticks(shown := [tick for tick in ticks if low <= tick <= high], [f"{tick:g}" for tick in shown])
             axis.minorticks_off()
             axis.grid(alpha=0.25, linewidth=0.5)
