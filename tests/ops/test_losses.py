@@ -62,7 +62,7 @@ def test_projection_loss_matches_a_loop(pair, spread, power):
         pairs = [(policy.mean[b, i], projected.mean[b, i], policy.std[b, i], projected.std[b, i]) for i in range(3)]
         means.append(sum(float(m - t) ** 2 for m, t, _, _ in pairs))
         spreads.append(sum((float(s) ** power - float(t) ** power) ** 2 for _, _, s, t in pairs))
-    result = projection_loss(policy, projected, jnp.float32(0.7), spread)
+    result = projection_loss(policy, projected, spread)
     np.testing.assert_allclose(result, (np.mean(means), np.mean(spreads)), rtol=1e-5)
 
 
@@ -73,15 +73,14 @@ def gaussian_kl(p_mean, p_std, q_mean, q_std):
 
 def test_projection_loss_as_kl(pair):
     policy, projected = pair
-    alpha = 0.3
     mean, std, to_mean, to_std = (
         np.asarray(v, float) for v in (policy.mean, policy.std, projected.mean, projected.std)
     )
     whole = gaussian_kl(to_mean, to_std, mean, std).sum(-1).mean()
     widths = gaussian_kl(mean, to_std, mean, std).sum(-1).mean()
-    result = projection_loss(policy, projected, jnp.float32(alpha), "kl")
-    np.testing.assert_allclose(result.mean + result.spread, alpha * whole, rtol=1e-5)
-    np.testing.assert_allclose(result.spread, alpha * widths, rtol=1e-5)
+    result = projection_loss(policy, projected, "kl")
+    np.testing.assert_allclose(result.mean + result.spread, whole, rtol=1e-5)
+    np.testing.assert_allclose(result.spread, widths, rtol=1e-5)
 
 
 @pytest.mark.parametrize("spread", ["std", "var", "kl"])
@@ -90,7 +89,7 @@ def test_projection_loss_is_least_at_the_projection(pair, spread):
 
     @jax.jit  # the projection as an argument: as a constant, the compiler would round its exponential differently
     def loss(mean, log_std, projected):
-        return sum(projection_loss(TanhGaussian(mean, log_std), projected, jnp.float32(0.3), spread))
+        return sum(projection_loss(TanhGaussian(mean, log_std), projected, spread))
 
     at = (projected.mean, projected.log_std, projected)
     np.testing.assert_allclose(loss(*at), 0.0, atol=1e-7)

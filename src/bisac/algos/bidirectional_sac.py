@@ -18,8 +18,9 @@ from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl
 from bisac.types import Metrics, Spec, Transition
 
 Refinement = Literal["penalty", "correction"]
-"""How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + epsilon L_f, the paper's
-equation. `correction`: the policy is the projection plus a learned correction, which minimises L_r and its own size."""
+"""How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + alpha epsilon L_f, which is
+alpha times the paper's KL(pi || q) + epsilon L_f. `correction`: the policy is the projection plus a learned correction,
+which minimises the same, with its own size for L_f."""
 
 
 State = SoftState[Learner[GaussianActor | MLP]]
@@ -28,14 +29,14 @@ State = SoftState[Learner[GaussianActor | MLP]]
 
 @dataclass(frozen=True)
 class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
-    """Bidirectional SAC: minimises alpha KL(pi || q) + epsilon times the distance from the forward-KL projection."""
+    """Bidirectional SAC: minimises alpha (KL(pi || q) + epsilon times the distance from the forward-KL projection)."""
 
     epsilon: float = 0.1
-    """Weight of the distance from the projection; 0 leaves it out."""
+    """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
     refinement: Refinement = "penalty"
     """An actor drawn towards the projection (the paper's equation), or the projection plus a learned correction."""
     spread: Spread = "std"
-    """Penalty: how widths are compared: standard deviation, variance (the paper's), or forward KL times alpha."""
+    """Penalty: how widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
     actor_lr: float = 3e-4
     """Learning rate of the actor, or of the correction."""
 
@@ -67,10 +68,11 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         projected, projection_metrics = self.project(critic.model, state.temperature, batch.obs)
 
         def loss(actor: GaussianActor | MLP):
-            policy, distance = self._refined(actor, projected, batch.obs, state.alpha)
+            policy, distance = self._refined(actor, projected, batch.obs)
             action, log_prob = policy.sample(actor_key)
             reverse = reverse_kl_loss(log_prob, critic.model(batch.obs, action), state.alpha)
-            return reverse + self.epsilon * (distance.mean + distance.spread), (log_prob, distance)
+            # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
+            return reverse + state.alpha * self.epsilon * (distance.mean + distance.spread), (log_prob, distance)
 
         actor, actor_loss, (log_prob, distance) = state.actor.step(optax.adam(self.actor_lr), loss)
         temperature, temperature_metrics = self.step_temperature(state, -log_prob, batch.action.shape[-1])
@@ -79,16 +81,12 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         return SoftState(actor, critic, target_critic, temperature), metrics
 
     def _refined(
-        self,
-        actor: GaussianActor | MLP,
-        projected: TanhGaussian,
-        obs: Float[Array, "batch obs"],
-        alpha: Float[Array, ""],
+        self, actor: GaussianActor | MLP, projected: TanhGaussian, obs: Float[Array, "batch obs"]
     ) -> tuple[TanhGaussian, ProjectionLoss]:
         """The policy and its distance from the projection."""
         if isinstance(actor, GaussianActor):
             policy = actor(obs)
-            return policy, projection_loss(policy, projected, alpha, self.spread)
+            return policy, projection_loss(policy, projected, self.spread)
         d, c = CorrectedActor.offsets(actor, obs)
         distance = ProjectionLoss(jnp.square(d).sum(-1).mean(), jnp.square(c).sum(-1).mean())
         return corrected_gaussian(projected, d, c), distance

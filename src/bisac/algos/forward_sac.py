@@ -42,7 +42,7 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
     """Forward SAC with an actor: a network regresses onto the mean and spread of the forward-KL projection."""
 
     spread: Spread = "std"
-    """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL times alpha."""
+    """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
     actor_lr: float = 3e-4
     """Learning rate of the actor."""
 
@@ -67,7 +67,7 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
 
         def loss(actor: GaussianActor):
             policy = actor(batch.obs)
-            parts = projection_loss(policy, projected, state.alpha, self.spread)
+            parts = projection_loss(policy, projected, self.spread)
             return parts.mean + parts.spread, (policy, parts)
 
         actor, actor_loss, (policy, parts) = state.actor.step(optax.adam(self.actor_lr), loss)

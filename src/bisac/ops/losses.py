@@ -30,19 +30,17 @@ class ProjectionLoss(NamedTuple):
     spread: Float[Array, ""]
 
 
-def projection_loss(
-    policy: TanhGaussian, projected: TanhGaussian, alpha: Float[Array, ""], spread: Spread
-) -> ProjectionLoss:
+def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Spread) -> ProjectionLoss:
     """L_f: the distance of the policy from the forward-KL projection, summed over action dimensions.
 
     `std` and `var` (the paper's) are squared differences of the means and of that measure of width. `kl` is
-    alpha KL(projection || policy), split into what the means and what the widths contribute.
+    KL(projection || policy), split into what the means and what the widths contribute.
     """
     mean_gap = jnp.square(projected.mean - policy.mean)
     if spread == "kl":
         log_ratio = projected.log_std - policy.log_std
-        mean = 0.5 * alpha * mean_gap * jnp.exp(-2.0 * policy.log_std)
-        width = alpha * (0.5 * (jnp.exp(2.0 * log_ratio) - 1.0) - log_ratio)
+        mean = 0.5 * mean_gap * jnp.exp(-2.0 * policy.log_std)
+        width = 0.5 * (jnp.exp(2.0 * log_ratio) - 1.0) - log_ratio
     else:
         power = 2.0 if spread == "var" else 1.0
         mean = mean_gap

@@ -76,7 +76,7 @@ def project_gaussian(target: Float[Array, "2"]) -> Float[Array, "2"]:
 def gaussian_kl(p: Float[Array, "2"], q: Float[Array, "2"]) -> Float[Array, ""]:
     """KL(p || q) of two Gaussians by mean and standard deviation, in closed form; squashing both changes nothing."""
     first, second = (TanhGaussian(v[:1], jnp.log(v[1:])) for v in (p, q))
-    return sum(projection_loss(second, first, jnp.ones(()), "kl"), jnp.zeros(()))
+    return sum(projection_loss(second, first, "kl"), jnp.zeros(()))
 
 
 @dataclass(frozen=True)

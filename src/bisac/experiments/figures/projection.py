@@ -84,7 +84,7 @@ def one_step_policies(
         return reverse_kl_loss(log_prob, critic(obs, action), alpha), None
 
     def forward_loss(model: Any):
-        parts = projection_loss(policy(model), projected, alpha, "std")
+        parts = projection_loss(policy(model), projected, "std")
         return parts.mean + parts.spread, None
 
     by_sac, by_projection = (state.actor.step(optimiser, loss)[0].model for loss in (sac_loss, forward_loss))
