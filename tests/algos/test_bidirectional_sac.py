@@ -31,4 +31,4 @@ def test_rewards_on_another_scale_give_the_same_step(refinement):
 
 def _networks(state):
     critic = state.critic.model
-    return critic.network, critic.marginals.subnetworks.mlp
+    return critic.auxiliary, critic.marginals.subnetworks.mlp

@@ -104,7 +104,8 @@ def test_action_depends_on_observation(algo):
     assert np.abs(learned - np.array([[-0.5, 0.5], [0.5, -0.5]])).max() < 0.12
 
 
-# One of each kind: it is the longest of the probes.
+# SAC with the VDN-a critic is left out because it fails: after these steps its actions overshoot by up to 0.53. Of the
+# others, one of each kind: it is the longest of the probes.
 @pytest.mark.parametrize("algo", [a for a in ALL if a.id in ("sac", "forward-sac", "bisac", "bisac-correction", "td3")])
 def test_linear_quadratic_regulator(algo):
     state = trained(algo, LinearQuadratic, steps=4000)

@@ -62,22 +62,19 @@ def test_curves_are_the_marginals_at_each_point_for_each_state():
         close(curves[..., k], net(S, jnp.full((BATCH, ACT), point)))
 
 
-@pytest.mark.parametrize("decomposition", ["residual", "joint"])
-def test_decomposed_is_the_sum_of_the_marginals_and_of_u(decomposition):
-    net = filled(partial(make_decomposed, decomposition=decomposition), 4)
-    separable, network = np.empty((2, BATCH)), np.empty((2, BATCH))
-    for twin, b in np.ndindex(separable.shape):
-        separable[twin, b] = sum(marginal(net.marginals, twin, dim, S[b], A[b, dim]) for dim in range(ACT))
-        network[twin, b] = concatenated(net.network, twin, b)
-    close(net.parts(S, A)[0], separable)
-    close(net(S, A), sum(net.parts(S, A)))
-    close(net(S, A), separable + network if decomposition == "joint" else network)
+def test_decomposed_is_the_sum_of_the_marginals_and_of_u():
+    net = filled(make_decomposed, 4)
+    expected = np.empty((2, BATCH))
+    for twin, b in np.ndindex(expected.shape):
+        separable = sum(marginal(net.marginals, twin, dim, S[b], A[b, dim]) for dim in range(ACT))
+        expected[twin, b] = separable + concatenated(net.auxiliary, twin, b)
+    close(net(S, A), expected)
 
 
 def reached(net, which: int) -> dict[str, bool]:
     """Which parts of a decomposed critic the gradient of one estimate reaches."""
     gradient = jax.jit(jax.grad(lambda net: net.estimates(S, A)[which].sum()))(net)
-    parts = {"marginals": gradient.marginals, "network": gradient.network}
+    parts = {"marginals": gradient.marginals, "auxiliary": gradient.auxiliary}
     return {name: any(np.any(leaf) for leaf in jax.tree.leaves(part)) for name, part in parts.items()}
 
 
@@ -86,15 +83,15 @@ def test_residual_estimates_are_fitted_apart():
     separable, whole = net.estimates(S, A)
     close(whole, net(S, A))
     close(separable, net.marginals(S, A).sum(axis=1))
-    assert reached(net, 0) == {"marginals": True, "network": False}
-    assert reached(net, 1) == {"marginals": False, "network": True}
+    assert reached(net, 0) == {"marginals": True, "auxiliary": False}
+    assert reached(net, 1) == {"marginals": False, "auxiliary": True}
 
 
 def test_joint_estimate_is_fitted_as_one():
     net = filled(partial(make_decomposed, decomposition="joint"), 5)
     (whole,) = net.estimates(S, A)
     close(whole, net(S, A))
-    assert reached(net, 0) == {"marginals": True, "network": True}
+    assert reached(net, 0) == {"marginals": True, "auxiliary": True}
 
 
 @pytest.mark.parametrize("make", [make_joint, make_decomposed])
@@ -105,7 +102,7 @@ def test_one_state_gives_its_row_of_the_batch(make):
 
 def test_every_network_of_a_stack_starts_differently():
     net = jax.jit(make_decomposed)(jax.random.key(0))
-    stacks = (net.network, 2), (net.marginals.encoder, 2)
+    stacks = (net.auxiliary, 2), (net.marginals.encoder, 2)
     stacks += tuple((part, 2 * ACT) for part in (net.marginals.subnetworks.embedding, net.marginals.subnetworks.mlp))
     for stack, size in stacks:
         for leaf in (*stack.weights, *stack.biases):

@@ -65,7 +65,7 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
     entropy_target: float | Literal["auto"] = "auto"
     """Entropy that a learned temperature aims at; auto is minus the number of action dimensions."""
     hidden: tuple[int, ...] = (256, 256)
-    """Hidden widths of the actor, and of the critics' network on state and action."""
+    """Hidden widths of the actor, and of the joint critic or the auxiliary network U."""
     activation: Activation = "relu"
     """Activation of every network."""
     encoder: tuple[int, ...] = (64,)
@@ -75,8 +75,8 @@ class Soft(OffPolicy[SoftState[ActorPart]]):
     subnetwork: tuple[int, ...] = (64,)
     """VDN-a critic: hidden widths of one action dimension's subnetwork Q_i."""
     decomposition: Decomposition = "residual"
-    """VDN-a critic: Q and sum_i Q_i each fit the target and U is their difference (residual), or only sum_i Q_i + U
-    fits it, as in the paper (joint)."""
+    """VDN-a critic: sum_i Q_i fits the target alone and U what it leaves (residual), or only their sum fits it, as in
+    the paper (joint)."""
 
     def __post_init__(self):
         super().__post_init__()

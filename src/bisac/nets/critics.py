@@ -16,10 +16,7 @@ from bisac.nets.mlp import MLP, Activation
 
 Decomposition = Literal["residual", "joint"]
 """How sum_i Q_i + U is trained. `residual`: sum_i Q_i fits the target as if alone, U what it leaves; this makes the
-marginals identifiable. `joint`: only the sum is fitted, as in the paper.
-
-What sum_i Q_i leaves is U = Q - sum_i Q_i, so with `residual` the network on [s, a] is Q itself, fitted to the target
-as SAC's is: a U of its own would for ever chase the moving sum."""
+marginals identifiable. `joint`: only the sum is fitted, as in the paper."""
 
 
 class Joint(eqx.Module):
@@ -150,8 +147,7 @@ class Decomposed(eqx.Module):
     """VDN-a: Q(s, a) = sum_i Q_i(s, a_i) + U(s, a)."""
 
     marginals: Marginals
-    network: MLP
-    """On [s, a]: U where the decomposition is `joint`, and Q where it is `residual`."""
+    auxiliary: MLP
     decomposition: Decomposition = eqx.field(static=True)
 
     @staticmethod
@@ -167,10 +163,10 @@ class Decomposed(eqx.Module):
         decomposition: Decomposition,
     ) -> "Decomposed":
         """Twins, stacked on the leading axis."""
-        marginals_key, network_key = jax.random.split(key)
+        marginals_key, auxiliary_key = jax.random.split(key)
         return Decomposed(
             Marginals.init(marginals_key, obs_dim, action_dim, encoder, embedding, subnetwork, activation),
-            Joint.init(network_key, obs_dim, action_dim, hidden, activation).mlp,
+            Joint.init(auxiliary_key, obs_dim, action_dim, hidden, activation).mlp,
             decomposition,
         )
 
@@ -178,19 +174,21 @@ class Decomposed(eqx.Module):
         self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
     ) -> tuple[Float[Array, "twin batch"], Float[Array, "twin batch"]]:
         """sum_i Q_i and U, apart."""
-        separable, network = self.marginals(obs, action).sum(axis=1), _on_concatenated(self.network, obs, action)
-        return separable, network if self.decomposition == "joint" else network - separable
+        return self.marginals(obs, action).sum(axis=1), _on_concatenated(self.auxiliary, obs, action)
 
     def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
         """Q_j(s, a) of both twins."""
-        return self.estimates(obs, action)[-1]
+        separable, interaction = self.parts(obs, action)
+        return separable + interaction
 
     def estimates(
         self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
     ) -> tuple[Float[Array, "twin batch"], ...]:
         """What training regresses onto the TD target; the last is Q itself."""
-        separable, network = self.marginals(obs, action).sum(axis=1), _on_concatenated(self.network, obs, action)
-        return (separable + network,) if self.decomposition == "joint" else (separable, network)
+        separable, interaction = self.parts(obs, action)
+        if self.decomposition == "joint":
+            return (separable + interaction,)
+        return separable, jax.lax.stop_gradient(separable) + interaction
 
 
 Critic = Joint | Decomposed

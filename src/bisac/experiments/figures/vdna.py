@@ -144,7 +144,7 @@ def fit(
         init_key, train_key, test_key = jax.random.split(key, 3)
         widths = ((width, width), (), EMBEDDING, SUBNETWORK)
         critic = Decomposed.init(init_key, len(STATE), dims, *widths, "relu", decomposition)
-        last_layer = lambda c: (c.network.weights[-1], c.network.biases[-1])  # noqa: E731
+        last_layer = lambda c: (c.auxiliary.weights[-1], c.auxiliary.biases[-1])  # noqa: E731
         critic = eqx.tree_at(last_layer, critic, replace_fn=lambda leaf: scale * leaf)
         learner, _ = jax.lax.scan(step, Learner.init(critic, optimiser), jax.random.split(train_key, steps))
         obs, action, q = problem(test_key, 4096)
