@@ -10,10 +10,11 @@ from bisac.algos import BidirectionalSAC
 from bisac.types import Spec, Transition
 
 
-@pytest.mark.parametrize("refinement", ["penalty", "correction"])
-def test_rewards_on_another_scale_give_the_same_step(refinement):
+# A correction starts near zero, and so does its penalty: a large weight lets it count.
+@pytest.mark.parametrize(("refinement", "epsilon"), [("penalty", 1.0), ("correction", 1e3)])
+def test_rewards_on_another_scale_give_the_same_step(refinement, epsilon):
     """Q and alpha times a hundred: q, its projection and the step of the actor stay as they are."""
-    algo = BidirectionalSAC(refinement=refinement, hidden=(8,), batch_size=16, critic_lr=1e-12, epsilon=1.0)
+    algo = BidirectionalSAC(refinement=refinement, hidden=(8,), batch_size=16, critic_lr=1e-12, epsilon=epsilon)
     spec, key = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0)), jax.random.key(1)
     fresh = jax.jit(algo.init, static_argnums=0)(spec, key)
     # Last layers in proportion: then Q is.
