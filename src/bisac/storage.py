@@ -52,8 +52,10 @@ def write_atomic(path: Path, content: bytes) -> None:
         write_from(partial, 0, content)
         os.replace(partial, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk does not say of which file
+            error.filename = str(path)
         raise
 
 

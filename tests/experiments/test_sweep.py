@@ -325,8 +325,10 @@ def test_folder_of_a_running_sweep_is_refused(tmp_path, capsys):
 
 def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    assert run(["sweep", "plan.toml", "--out", "dry", "--sweep", "critic_lr=1e-3,1e-4", "--dry-run"]) == 0
+    swept = ["--sweep", "critic_lr=1e-3,1e-4", "--num-envs", "3"]
+    assert run(["sweep", "plan.toml", "--out", "dry", *swept, "--dry-run"]) == 0
     said = capsys.readouterr().out
+    assert "steps; num_envs 3" in said
     assert "sac-critic_lr=0.001, sac-critic_lr=0.0001" in said
     assert "4; " in said
     assert not (folder / "dry").exists()

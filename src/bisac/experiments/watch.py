@@ -27,8 +27,10 @@ def show_plan(
     table.add_row("tasks", ", ".join(plan.envs))
     table.add_row("contestants", ", ".join(contestant.name for contestant in plan.contestants))
     table.add_row("seeds", ", ".join(map(str, plan.seeds)))
-    shared = ", ".join(f"{name} {_plain(value)}" for name, value in plan.hyperparameters.items())
-    table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {shared}" if shared else ""))
+    each = [f"{name} {_plain(value)}" for name, value in plan.hyperparameters.items()]
+    if plan.settings.num_envs:
+        each.insert(0, f"num_envs {plan.settings.num_envs}")
+    table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {', '.join(each)}" if each else ""))
     done = f", {complete} complete already" if complete else ""
     table.add_row("runs", f"{runs}{done}; {slots} at a time")
     if complete < runs:
