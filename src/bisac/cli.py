@@ -32,7 +32,7 @@ from bisac.experiments.sweep import Engine, enrol, execute, progress_of, remaini
 from bisac.experiments.watch import SweepDisplay, show_findings, show_plan, show_sweep_outcome
 from bisac.presets import GAMMA, Preset, preset
 from bisac.storage import exclusive, read_file
-from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
+from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator, random_return
 from bisac.training.settings import MAY_CHANGE, TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
 from bisac.training.video import record_video
@@ -273,7 +273,8 @@ def _sweep(arguments: list[str], console: Console) -> int:
     if command.dry_run:
         return 0
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
-        enrol(plan, out)
+        with console.status("measuring what a random policy gets"):
+            enrol(plan, out, lambda env: random_return(Task(env, command.env_arg)))
         with SweepDisplay(console) as display:
             outcome = execute(runs, engine, display)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)

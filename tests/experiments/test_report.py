@@ -237,6 +237,15 @@ def test_axis_switches_between_steps_and_time(browsed, report):
     assert found["time"][1] == pytest.approx(max(report[0].curves[0].seconds) / 3600)
 
 
+def test_sweep_that_does_not_know_a_random_policys_return_is_refused(tmp_path):
+    path = make_up(tmp_path, ("sac",), ("Hopper-v5",), 2, 4) / "sweep.json"
+    record = json.loads(path.read_text())
+    assert record.pop("random_returns") == {"Hopper-v5": 20.0}
+    path.write_text(json.dumps(record))
+    with pytest.raises(BisacError, match=r"what a random policy gets on Hopper-v5.*Run its command again"):
+        analyse(read_sweep(tmp_path), None)
+
+
 def test_page_asks_nobody_for_anything(report):
     page = re.sub(r"(?s)<script>.*?</script>", "", report[1].read_text())
     assert not re.search(r'(?:src|href)="(?!data:)', page)

@@ -31,6 +31,10 @@ PLAN = Plan(
 )
 
 
+def measured(env):
+    return {"Pendulum-v1": -1200.0}[env]
+
+
 def pretend(run, step, seconds=None, policy=True):
     """A run folder that has come so far."""
     folder = RunDir(run.folder)
@@ -124,16 +128,18 @@ def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
 
 
 def test_sweep_grows_but_does_not_change(tmp_path):
-    enrol(PLAN, tmp_path)
-    record = enrol(dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),)), tmp_path)
+    grown = dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),))
+    enrol(PLAN, tmp_path, measured)
+    record = enrol(grown, tmp_path, {}.__getitem__)  # measured once
+    assert record.random_returns == {"Pendulum-v1": -1200.0}
     assert record == read_record(tmp_path)
     assert [contestant.name for contestant in record.contestants] == ["sac", "bisac", "bisac-hidden=8x8"]
     assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
     assert len(record.runs) == 5  # what was asked for, not every combination
     with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
-        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path)
+        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, measured)
     with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
-        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path)
+        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, measured)
 
 
 def test_foreign_run_in_the_folder_is_refused(tmp_path):
@@ -142,7 +148,7 @@ def test_foreign_run_in_the_folder_is_refused(tmp_path):
     other = dataclasses.replace(run.algorithm, tau=0.5)
     RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
     with pytest.raises(BisacError, match=r"sac/seed0 holds another run than the sweep's: tau is 0.005"):
-        enrol(PLAN, tmp_path)
+        enrol(PLAN, tmp_path, measured)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])

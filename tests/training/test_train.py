@@ -4,14 +4,15 @@ import signal
 
 import numpy as np
 import pytest
-from probe_envs import Counter, Truncated
+from gymnasium import spaces
+from probe_envs import Counter, Probe, Truncated
 from safetensors.numpy import load_file
 
 import bisac
 from bisac.algos import SAC
 from bisac.console import Quiet
 from bisac.envs.spec import Task
-from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed
+from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed, random_return
 from bisac.training.run_dir import RunDir
 from bisac.training.train import TrainSettings, run_training
 
@@ -65,6 +66,21 @@ def test_held_out_episodes_are_others():
     seeds = [Evaluator(Task(Counter), 20, 0, stream).seeds for stream in (EVALUATION_STREAM, HELD_OUT_STREAM)]
     training = [episode_seed(0, i, n) for i in range(8) for n in range(100)]
     assert len({*seeds[0], *seeds[1], *training}) == 840
+
+
+class Evenly(Probe):
+    """A hundred steps in a box from 2 to 6, where E[a] is 4 and E[a^2] is 17 1/3."""
+
+    action_space = spaces.Box(2.0, 6.0, (2,))
+
+    def step(self, action):
+        self.time += 1
+        return self.obs(), float(action[0] + action[1] ** 2), False, self.time == 100, {}
+
+
+def test_random_policy_draws_evenly_and_repeats():
+    assert random_return(Task(Evenly)) == pytest.approx(100 * (4 + 17.333), rel=0.03)
+    assert random_return(Task(Evenly)) == random_return(Task(Evenly))
 
 
 def test_evaluation_equals_a_plain_loop(folder):

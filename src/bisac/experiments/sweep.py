@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -191,10 +191,15 @@ class Record:
     hyperparameters: dict[str, Any]
     commands: list[list[str]]
     provenance: dict[str, Any]
+    random_returns: dict[str, float] = dataclasses.field(default_factory=dict)
+    """What a random policy gets on each task, from where its scores are counted."""
 
 
-def enrol(plan: Plan, out: Path) -> Record:
-    """Record a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change."""
+def enrol(plan: Plan, out: Path, random_return: Callable[[str], float]) -> Record:
+    """Record a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change.
+
+    `random_return` measures a task that the record does not know yet.
+    """
     runs = list(plan.runs(out))
     settings = {
         name: value
@@ -222,9 +227,13 @@ def enrol(plan: Plan, out: Path) -> Record:
             old.hyperparameters,
             old.commands if new.commands[0] in old.commands else old.commands + new.commands,
             old.provenance,
+            old.random_returns,
         )
     for run in runs:
         _check_begun(run)
+    for env in record.envs:
+        if env not in record.random_returns:
+            record.random_returns[env] = random_return(env)
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / RECORD, (json.dumps({"format": 1} | dataclasses.asdict(record), indent=2) + "\n").encode())
     return record

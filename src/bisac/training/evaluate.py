@@ -1,16 +1,20 @@
 """Evaluation: whole episodes with the deterministic policy, all of them in step."""
 
-from typing import NamedTuple
+from contextlib import closing
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from bisac.envs.host import episode_seed
 from bisac.envs.spec import Env, Task
-from bisac.policy import Policy
+from bisac.types import Spec
 
 EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
 """Take the place of an environment's index in `episode_seed`: evaluation never repeats a training episode, and
 `bisac eval` none of those by which training chose its best policy."""
+
+RANDOM_EPISODES = 20
+"""Over which a random policy's return is measured."""
 
 
 class Evaluation(NamedTuple):
@@ -18,6 +22,27 @@ class Evaluation(NamedTuple):
 
     returns: np.ndarray
     lengths: np.ndarray
+
+
+@runtime_checkable
+class Acts(Protocol):
+    """Whatever answers a batch of observations with actions."""
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """The actions."""
+        ...
+
+
+class Uniform:
+    """The random policy: actions drawn evenly from all that are allowed."""
+
+    def __init__(self, spec: Spec):
+        self._spec, self._random = spec, np.random.default_rng(0)
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """As many actions as observations."""
+        size = (len(observation), self._spec.action_dim)
+        return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
 
 
 class Evaluator:
@@ -28,7 +53,7 @@ class Evaluator:
         self.spec = task.spec(self.envs[0])
         self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
-    def __call__(self, policy: Policy) -> Evaluation:
+    def __call__(self, policy: Acts) -> Evaluation:
         """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
         obs = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, self.seeds, strict=True)])
         returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
@@ -47,3 +72,9 @@ class Evaluator:
         """Close the environments."""
         for env in self.envs:
             env.close()
+
+
+def random_return(task: Task) -> float:
+    """What the random policy gets, on average; always the same number."""
+    with closing(Evaluator(task, RANDOM_EPISODES, seed=0)) as evaluator:
+        return float(evaluator(Uniform(evaluator.spec)).returns.mean())

@@ -10,6 +10,7 @@ from bisac.errors import BisacError
 from bisac.experiments.report import statistics
 from bisac.experiments.report.data import Curve, SweepData
 from bisac.experiments.report.statistics import Band, Estimate
+from bisac.experiments.sweep import command_line
 
 REFERENCE = "sac"
 PROFILE_POINTS = 101
@@ -29,7 +30,7 @@ class TaskCurve:
 
 @dataclass(frozen=True)
 class Scale:
-    """What normalises a task's scores: 0 is an untrained policy's return, 1 the reference's mean score."""
+    """What normalises a task's scores: 0 is a random policy's return, 1 the reference's mean score."""
 
     env: str
     zero: float
@@ -171,12 +172,15 @@ def _result(data: SweepData, env: str, name: str, reference: str) -> TaskResult:
 
 
 def _scale(data: SweepData, env: str, reference: str) -> Scale | None:
-    """The zero is the mean first evaluation of all complete runs: with the usual settings, before the first update."""
-    runs = [curve for curve in data.curves if curve.env == env and curve.complete]
     scores = np.array([final_score(run) for run in data.of(env, reference)])
     if not len(scores):
         return None
-    zero, one = float(np.mean([run.returns[0] for run in runs])), float(scores.mean())
+    if (zero := data.record.random_returns.get(env)) is None:
+        raise BisacError(
+            f"the sweep does not say what a random policy gets on {env}: it was made by an older bisac. Run its "
+            f"command again, which measures that and repeats nothing: {command_line(data.record.commands[0])}"
+        )
+    one = float(scores.mean())
     # Gained less than its own seeds differ by: any other's score would be divided by noise.
     return Scale(env, zero, one, bool(one - zero > 2 * scores.std()))
 

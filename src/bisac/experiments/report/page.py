@@ -159,7 +159,7 @@ def _normalisation(analysis: Analysis) -> str:
     label = looks(analysis.names)[analysis.reference].label
     scales = "; ".join(f"{s.env}: 0 is {s.zero:,.1f}, 1 is {s.one:,.1f}" for s in analysis.scales if s.usable)
     return (
-        f"Scores are normalised task by task: 0 is the mean first evaluation of all runs, 1 is the mean final score "
+        f"Scores are normalised task by task: 0 is what a random policy gets, 1 is the mean final score "
         f"of {label}. {scales or 'No task could be normalised'}."
     )
 
