@@ -1,6 +1,7 @@
 """Reports: what they say of made-up sweeps, and the page in a real browser."""
 
 import csv
+import dataclasses
 import html
 import json
 import os
@@ -134,6 +135,21 @@ def test_task_on_which_the_reference_learned_nothing_is_left_out(tmp_path):
     assert analysis.aggregates == []
     assert analysis.aggregated == []
     assert "Left out of what is over all tasks: Hopper-v5" in plain(render_page(analysis, "nothing learned"))
+
+
+@pytest.mark.parametrize(
+    ("gained", "usable"),
+    [((0.0, 300.0, 600.0, 900.0), True), ((0.0, 100.0, 200.0, 900.0), False)],  # mean 450, error 194; 300 and 203
+)
+def test_reference_must_have_gained_more_than_twice_its_error(gained, usable, tmp_path):
+    data = read_sweep(make_up(tmp_path, ("sac",), ("Hopper-v5",), seeds=4, points=10))
+    curves = [
+        dataclasses.replace(curve, returns=np.full_like(curve.returns, 20.0 + gain))
+        for curve, gain in zip(data.curves, gained, strict=True)
+    ]
+    [scale] = analyse(dataclasses.replace(data, curves=curves), None).scales
+    assert scale.one == pytest.approx(20.0 + np.mean(gained))
+    assert scale.usable is usable
 
 
 def test_other_reference(sweep):

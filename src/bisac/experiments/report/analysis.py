@@ -181,8 +181,8 @@ def _scale(data: SweepData, env: str, reference: str) -> Scale | None:
             f"command again, which measures that and repeats nothing: {command_line(data.record.commands[0])}"
         )
     one = float(scores.mean())
-    # Gained less than its own seeds differ by: any other's score would be divided by noise.
-    return Scale(env, zero, one, bool(one - zero > 2 * scores.std()))
+    error = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
+    return Scale(env, zero, one, bool(one - zero > 2 * error))  # else any score would be divided by noise
 
 
 def _score_matrix(data: SweepData, scales: Sequence[Scale], name: str) -> Float[np.ndarray, "seed task"]:

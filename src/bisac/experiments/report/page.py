@@ -78,7 +78,7 @@ def _warnings(analysis: Analysis) -> str:
         label = looks(analysis.names)[analysis.reference].label
         texts.append(
             f"<b>Left out of what is over all tasks</b>: {escape(', '.join(left_out))}. {escape(label)} has no "
-            f"complete run there, or gained less than twice its seeds' standard deviation, so scores cannot be "
+            f"complete run there, or gained less than twice the standard error of its mean, so scores cannot be "
             f"divided by its gain."
         )
     return "".join(f'<div class="warning"><p>{text}</p></div>' for text in texts)
