@@ -2,6 +2,7 @@ import sys
 from collections import OrderedDict
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -163,3 +164,15 @@ def test_shimmy_registers_the_control_suite(tmp_path, monkeypatch):
         gym.registry.pop("dm_control/probe-count-v0", None)
         sys.modules.pop("shimmy", None)
         sys.modules.pop("dm_control", None)
+
+
+def test_mujoco_warns_once_and_of_what_matters(tmp_path, monkeypatch, capfd):
+    """HalfCheetah's model, Gymnasium's own, has a word that MuJoCo deprecates."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        Task("HalfCheetah-v5").make().close()
+    warn = mujoco.get_mju_user_warning()
+    for text in ("the simulation is unstable", "the simulation is unstable"):
+        warn(text)
+    assert capfd.readouterr() == ("", "MuJoCo: the simulation is unstable\n")
+    assert not list(tmp_path.iterdir())

@@ -2,9 +2,10 @@
 
 import difflib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gymnasium as gym
@@ -85,6 +86,8 @@ class Task:
             _register_dm_control()
         try:
             kwargs: dict[str, Any] = self.kwargs | ({"render_mode": render_mode} if render_mode else {})
+            if (known := gym.registry.get(env_id)) and ".mujoco." in str(known.entry_point):
+                _quieten_mujoco()
             return gym.make(env_id, **kwargs)
         except gym.error.UnregisteredEnv as error:
             raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
@@ -123,6 +126,20 @@ def _register_dm_control() -> None:
         import shimmy  # noqa: F401  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise BisacError("the DeepMind control suite is not installed: pip install 'bisac[dm-control]'.") from error
+
+
+def _quieten_mujoco() -> None:
+    """Else MuJoCo repeats each warning for each environment, and in a file in the working folder."""
+    import mujoco  # slow, and wanted only here
+
+    if mujoco.get_mju_user_warning() is None:  # pyright: ignore[reportAttributeAccessIssue]  left out of its stubs
+        mujoco.set_mju_user_warning(_tell_once)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@cache
+def _tell_once(text: str) -> None:
+    if "deprecated" not in text:  # Gymnasium's models are not the user's to mend
+        sys.stderr.write(f"MuJoCo: {text}\n")
 
 
 def _suggestion(env_id: str) -> str:
