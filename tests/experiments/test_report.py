@@ -80,6 +80,16 @@ def test_incomplete_runs_count_nowhere_and_are_named(report):
     assert "Hopper-v5, Bidirectional SAC, seed 3 (10,000 steps)" in text
 
 
+def test_runs_that_have_not_begun_are_counted(tmp_path):
+    unfinished = [("Hopper-v5", "sac", 0)]
+    sweep = make_up(tmp_path, ("sac",), ("Hopper-v5",), seeds=4, points=10, unfinished=unfinished)
+    for seed in (2, 3):
+        shutil.rmtree(sweep / "Hopper-v5/sac" / f"seed{seed}")
+    text = plain(render_page(analyse(read_sweep(sweep), None), "begun"))
+    assert "3 of 4 runs are incomplete" in text
+    assert "Hopper-v5, SAC, seed 0 (5,000 steps); 2 not evaluated yet." in text
+
+
 def test_tables(report):
     _, page, paths = report
     assert {path.name for path in paths} == {

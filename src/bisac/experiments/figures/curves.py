@@ -13,7 +13,7 @@ from jaxtyping import Float
 from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.experiments.figures.base import Made, PaperFigure, Tell
-from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES, drawing, rendered
+from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES, drawing, rendered, thousands
 from bisac.storage import read_file
 from bisac.training.logs import read_progress
 from bisac.training.run_dir import RunDir
@@ -202,7 +202,7 @@ class Curves(PaperFigure):
                         marker = "o" if len(group.steps) == 1 else ""
                         axes.plot(group.steps, statistic_of(group.returns, self.statistic), marker=marker, **look)
                 axes.set(title=task, xlabel="environment steps")
-                axes.xaxis.set_major_formatter(_thousands)
+                axes.xaxis.set_major_formatter(thousands)
                 axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
             for axes in panels[::columns]:
                 axes.set_ylabel("return per episode")
@@ -225,7 +225,3 @@ def _line_styles(groups: list[Group]) -> dict[str, Any]:
         labels = sorted({group.label for group in groups if group.algo == algo})  # the plain label comes first
         styles |= {label: LINE_STYLES[algo] if i == 0 else (0, (1.0 + i, 1.0)) for i, label in enumerate(labels)}
     return styles
-
-
-def _thousands(value: float, _: int | None) -> str:
-    return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

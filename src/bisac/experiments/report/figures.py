@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bisac.experiments.report.analysis import Analysis, TaskResult
 from bisac.experiments.report.look import Look, looks
 from bisac.experiments.report.statistics import Band, Estimate
-from bisac.experiments.style import drawing, rendered
+from bisac.experiments.style import drawing, rendered, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
                     colour = shown[run.contestant].colour
                     axes.plot(run.steps, run.returns, color=colour, lw=0.6, ls=":", marker="x", ms=3, markevery=[-1])
             axes.set(title=f"{env} ({_counted([c.band.seeds for c in curves])})", xlabel="environment steps")
-            axes.ticklabel_format(axis="x", scilimits=(0, 3))
+            axes.xaxis.set_major_formatter(thousands)
         for axes in panels[len(envs) :]:
             axes.set_axis_off()
         panels[0].set_ylabel("return per episode (IQM)")

@@ -60,12 +60,16 @@ def _warnings(analysis: Analysis) -> str:
     data, texts = analysis.data, []
     if data.incomplete:
         names = looks(analysis.names)
-        which = "; ".join(
-            f"{c.env}, {names[c.contestant].label}, seed {c.seed} ({c.taken:,} steps)" for c in data.incomplete
-        )
+        which = [
+            f"{c.env}, {names[c.contestant].label}, seed {c.seed} ({c.taken:,} steps)"
+            for c in data.incomplete
+            if c.taken
+        ]
+        if unseen := len(data.incomplete) - len(which):
+            which.append(f"{unseen} not evaluated yet")
         texts.append(
             f"<b>{len(data.incomplete)} of {len(data.curves)} runs are incomplete</b> and count in no statistic; where "
-            f"they failed, that flatters the contestant: {escape(which)}."
+            f"they failed, that flatters the contestant: {escape('; '.join(which))}."
         )
     few = sorted({result.seeds for result in analysis.results if result.seeds < ENOUGH_SEEDS})
     if few:
