@@ -36,7 +36,7 @@ def chosen(monkeypatch):
         seen.append(algo)
         raise StoppedError
 
-    monkeypatch.setattr("bisac.cli.run_training", stop)
+    monkeypatch.setattr("bisac.cli.train.run_training", stop)
     monkeypatch.setattr("bisac.api.run_training", stop)
     return seen
 

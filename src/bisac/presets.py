@@ -37,3 +37,8 @@ def preset(env_id: str, algo: str) -> dict[str, Any]:
     task = env_id.rpartition(":")[2].rpartition("/")[2].rpartition("-v")[0]
     gamma = {"gamma": GAMMA[task]} if task in GAMMA else {}
     return gamma | SETTINGS.get(algo, {}).get(task, {})
+
+
+def listed(settings: dict[str, Any]) -> str:
+    """Settings, for people."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())

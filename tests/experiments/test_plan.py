@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bisac.cli import _parse, _prefilled, _preset
+from bisac.cli.train import parse_train
 from bisac.errors import BisacError
 from bisac.experiments.estimate import OVERHEAD, RATE, guess_seconds
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
@@ -90,7 +90,7 @@ def test_commands_give_what_was_planned():
     """Parsed by the command line itself, each run's arguments are its algorithm and its settings."""
     for run in plan_of().runs(Path("out")):
         words = list(run.arguments[1:])
-        command = _parse(_prefilled(type(run.algorithm), _preset(words, run.contestant.algo)), "train", words)
+        command, _ = parse_train(words)
         assert (command.env, command.algo) == (run.env, run.contestant.algo)
         assert command.hyperparameters == run.algorithm
         assert command.run.settled(command.hyperparameters) == run.settings

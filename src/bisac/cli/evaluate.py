@@ -1,0 +1,59 @@
+"""`bisac eval`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from bisac.api import load, policy_file
+from bisac.cli.arguments import parse
+from bisac.envs.spec import Task
+from bisac.errors import BisacError
+from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
+from bisac.training.video import record_video
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalCommand:
+    """Evaluate a trained policy with its deterministic actions."""
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run folder, a checkpoint's folder or a policy file."""
+    episodes: int = 20
+    """Episodes to evaluate."""
+    seed: int = 0
+    """Seed of the episodes; training's own evaluations use others whatever the seed."""
+    env: str | None = None
+    """Another environment of the same sizes than the one it was trained on."""
+    env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """An argument of the environment as key=value, in place of the one it was trained with; may be repeated."""
+    video: bool = False
+    """Film one episode as an mp4 beside the policy."""
+
+
+def run_eval(arguments: list[str], console: Console) -> int:
+    """Evaluate a policy."""
+    command = parse(EvalCommand, "eval", arguments)
+    if command.episodes < 1:
+        raise BisacError(f"--episodes must be at least 1, got {command.episodes}.")
+    policy = load(command.run)
+    env = command.env or policy.spec.env_id
+    task = Task(env, command.env_arg if command.env else policy.spec.env_args + command.env_arg)
+    evaluator = Evaluator(task, command.episodes, command.seed, HELD_OUT_STREAM)
+    policy.check_fits(evaluator.spec)
+    with console.status(f"evaluating {command.episodes} episodes of {env}"):
+        returns = evaluator(policy).returns
+    evaluator.close()
+    console.print(
+        f"return over {len(returns)} episodes of {env}: mean [bold]{returns.mean():,.1f}[/]  std {returns.std():,.1f}  "
+        f"min {returns.min():,.1f}  max {returns.max():,.1f}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if command.video:
+        with console.status("filming an episode"):
+            path = record_video(policy, task, policy_file(command.run).parent / "videos", command.seed)
+        console.print(f"video: {path}", highlight=False, soft_wrap=True)
+    return 0

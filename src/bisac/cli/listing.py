@@ -1,0 +1,32 @@
+"""`bisac list`."""
+
+from rich.console import Console
+from rich.table import Table
+
+from bisac.algos import REGISTRY
+from bisac.envs.spec import PAPER_TASKS
+from bisac.errors import BisacError
+from bisac.presets import GAMMA, listed, preset
+
+
+def run_list(arguments: list[str], console: Console) -> int:
+    """Name the algorithms and the paper's tasks."""
+    if arguments:
+        raise BisacError("'bisac list' takes no arguments.")
+    algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
+    for name, kind in REGISTRY.items():
+        algorithms.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
+    tasks = Table("task", "simulator", "preset", title="The paper's tasks", title_justify="left", box=None)
+    for name, simulator in PAPER_TASKS.items():
+        tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))
+    console.print(algorithms, "", tasks)
+    console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
+    return 0
+
+
+def _presets_of(task: str) -> str:
+    """The preset's settings, and after a colon those of one algorithm alone."""
+    shared = {"gamma": GAMMA[name]} if (name := task.rpartition("-v")[0]) in GAMMA else {}
+    own = {algo: {k: v for k, v in preset(task, algo).items() if k not in shared} for algo in REGISTRY}
+    parts = [listed(shared)] if shared else []
+    return "; ".join([*parts, *(f"{algo}: {listed(settings)}" for algo, settings in own.items() if settings)])

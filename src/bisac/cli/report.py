@@ -1,0 +1,36 @@
+"""`bisac report`."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from bisac.cli.arguments import parse
+from bisac.experiments.report.write import write_report
+from bisac.experiments.watch import show_findings
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportCommand:
+    """Compare the contestants of a sweep: one HTML page, and beside it figures (PNG, PDF) and tables (CSV, LaTeX)."""
+
+    sweep: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SWEEP")]
+    """The sweep's folder; it may still run."""
+    out: Path | None = None
+    """The page; by default report/report.html in the sweep's folder."""
+    reference: str | None = None
+    """The contestant to compare with; by default sac, or the first one where there is none."""
+
+
+def run_report(arguments: list[str], console: Console) -> int:
+    """Write a sweep's report."""
+    command = parse(ReportCommand, "report", arguments)
+    page = command.out or command.sweep / "report" / "report.html"
+    with console.status("gathering and resampling"):
+        analysis, paths = write_report(command.sweep, page, command.reference)
+    show_findings(analysis, console)
+    console.print(f"report        {page}", highlight=False, soft_wrap=True)
+    console.print(f"beside it     {', '.join(path.name for path in paths[1:])}", highlight=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,129 @@
+"""`bisac sweep`."""
+
+import dataclasses
+import os
+import shlex
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from bisac.cli.arguments import flag_words, parse, with_file
+from bisac.envs.backends import BackendName
+from bisac.envs.spec import Task
+from bisac.errors import BisacError
+from bisac.experiments.estimate import guess_seconds
+from bisac.experiments.local_engine import LocalEngine
+from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.experiments.ray_engine import RayEngine
+from bisac.experiments.sweep import Engine, enrol, execute, progress_of, remaining_seconds
+from bisac.experiments.watch import SweepDisplay, show_plan, show_sweep_outcome
+from bisac.storage import exclusive
+from bisac.training.evaluate import random_return
+from bisac.training.settings import TrainSettings
+from bisac.types import Spec
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepCommand:
+    """Train algorithms on tasks with several seeds, each run in a process of its own; run again, it goes on.
+
+    Hyperparameters are flags, as of 'bisac train', and hold for all algorithms that have them.
+    """
+
+    env: tuple[str, ...]
+    """The environments' ids."""
+    algo: tuple[str, ...]
+    """Algorithms, with settings of their own if need be: sac sac:critic=vdn-a bisac:refinement=correction,epsilon=1."""
+    steps: int
+    """Environment steps of each run."""
+    out: Path
+    """The sweep's folder; runs lie in it as TASK/CONTESTANT/seedK."""
+    file: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.toml")] = None
+    """Flags in a file: env = ["Hopper-v5"], steps = 100000, and so on; those on the command line come after."""
+    seeds: str = "0:5"
+    """Seeds as 0:5 (0 to 4) or 0,3,7."""
+    sweep: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A hyperparameter with several values: epsilon=0.1,1,10, or hidden=64x64,256x256; may be repeated."""
+    num_envs: int | None = None
+    """Environments stepped together; by default 1, and 8 for the algorithms that learn from fresh rollouts."""
+    eval_every: int | None = None
+    """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
+    eval_episodes: int = 10
+    """Episodes in each evaluation, with the deterministic policy."""
+    checkpoint_every: int = 10_000
+    """Steps between checkpoints, from which an interrupted run goes on."""
+    env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """An argument of the environments as key=value; may be repeated."""
+    backend: BackendName = "sync"
+    """Where to step the environments."""
+    engine: Literal["local", "ray"] = "local"
+    """Where to run: on this machine, or on a Ray cluster whose nodes share the sweep's folder."""
+    address: str | None = None
+    """The Ray cluster's, such as auto or ray-head:6379; by default a cluster of this machine alone is started."""
+    cores: int = 1
+    """Cores of each run."""
+    jobs: int | None = None
+    """Runs at a time on this machine; by default as many as its cores allow."""
+    dry_run: bool = False
+    """Print the plan and stop."""
+
+
+def run_sweep(arguments: list[str], console: Console) -> int:
+    """Run a sweep."""
+    command, plan = parse_sweep(arguments)
+    specs = {env: _spec(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
+    # Processes on a Ray cluster have working folders of their own.
+    out = command.out.resolve() if command.engine == "ray" else command.out
+    runs, engine = list(plan.runs(out)), _engine(command)
+    told = {run.folder: progress_of(run) for run in runs}
+    seconds = measured = remaining_seconds(runs, told, engine.slots)
+    if seconds is None:
+        with console.status("guessing how long it takes"):
+            seconds = guess_seconds(runs, specs, engine.slots, command.cores)
+    complete = sum(progress.complete for progress in told.values())
+    show_plan(plan, len(runs), complete, engine.slots, seconds, measured is None, console)
+    if command.dry_run:
+        return 0
+    with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
+        with console.status("measuring what a random policy gets"):
+            enrol(plan, out, lambda env: random_return(Task(env, command.env_arg)))
+        with SweepDisplay(console) as display:
+            outcome = execute(runs, engine, display)
+    show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
+    if outcome.stopped_by is not None:
+        return 128 + outcome.stopped_by
+    return 1 if outcome.failed else 0
+
+
+def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
+    """What was typed, and the plan it makes."""
+    words = with_file(arguments)
+    algos = [parse_contestant(word) for word in flag_words(words, "algo")]
+    words, hyperparameters = parse_hyperparameters(words, algos)
+    command = parse(SweepCommand, "sweep", words)
+    shared = {field.name for field in dataclasses.fields(TrainSettings)} - {"seed", "out", "overwrite"}
+    settings = TrainSettings(**{name: getattr(command, name) for name in shared})
+    contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
+    return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
+
+
+def _spec(env_id: str, env_args: tuple[str, ...]) -> Spec:
+    task = Task(env_id, env_args)
+    with closing(task.make()) as env:
+        return task.spec(env)
+
+
+def _engine(command: SweepCommand) -> Engine:
+    if command.cores < 1 or (command.jobs is not None and command.jobs < 1):
+        raise BisacError("--cores and --jobs must be at least 1.")
+    if command.engine == "ray":
+        if command.jobs is not None:
+            raise BisacError("--jobs is for --engine local; on a Ray cluster, --cores decides how many runs fit.")
+        return RayEngine(command.address, command.cores)
+    if command.address is not None:
+        raise BisacError("--address is for --engine ray.")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return LocalEngine(command.jobs or max(1, available // command.cores), command.cores)
