@@ -179,3 +179,12 @@ def test_a_killed_parent_leaves_no_workers_behind(tmp_path):
 
 def workers_of(pid):
     return [child for child in psutil.Process(pid).children() if any("worker.py" in word for word in child.cmdline())]
+
+
+def test_mujoco_is_quiet_there_too(tmp_path, monkeypatch, capfd):
+    """HalfCheetah's model, Gymnasium's own, has a word that MuJoCo deprecates, and tells it in a file too."""
+    monkeypatch.chdir(tmp_path)
+    with async_envs("HalfCheetah-v5") as envs:
+        envs.reset()
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())

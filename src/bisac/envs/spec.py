@@ -2,16 +2,17 @@
 
 import difflib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
+from bisac.envs.worker import quieten_mujoco
 from bisac.errors import BisacError
 from bisac.types import Spec
 
@@ -74,20 +75,21 @@ class Task:
         low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (actions.low, actions.high))
         return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args)
 
-    def recipe(self, env: Env) -> tuple[Callable[[], Env], bool]:
-        """How to make another like `env` in a process that knows no ids of ours, and whether to flatten that."""
+    def recipe(self, env: Env) -> tuple[Callable[[], Env], bool, bool]:
+        """How another process makes one like `env`; whether it must be flattened; whether it is MuJoCo's."""
+        of_mujoco = _is_of_mujoco(env.spec)
         if isinstance(self.source, str) and env.spec:
-            return partial(gym.make, env.spec), False  # which has the arguments and the flattening
+            return partial(gym.make, env.spec), False, of_mujoco  # the spec has the arguments and the flattening
         assert callable(self.source)
-        return self.source, isinstance(env, gym.wrappers.FlattenObservation)
+        return self.source, isinstance(env, gym.wrappers.FlattenObservation), of_mujoco
 
     def _make_by_id(self, env_id: str, render_mode: str | None) -> Env:
         if env_id.startswith("dm_control/"):
             _register_dm_control()
         try:
             kwargs: dict[str, Any] = self.kwargs | ({"render_mode": render_mode} if render_mode else {})
-            if (known := gym.registry.get(env_id)) and ".mujoco." in str(known.entry_point):
-                _quieten_mujoco()
+            if _is_of_mujoco(gym.registry.get(env_id)):
+                quieten_mujoco()
             return gym.make(env_id, **kwargs)
         except gym.error.UnregisteredEnv as error:
             raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
@@ -128,18 +130,9 @@ def _register_dm_control() -> None:
         raise BisacError("the DeepMind control suite is not installed: pip install 'bisac[dm-control]'.") from error
 
 
-def _quieten_mujoco() -> None:
-    """Else MuJoCo repeats each warning for each environment, and in a file in the working folder."""
-    import mujoco  # slow, and wanted only here
-
-    if mujoco.get_mju_user_warning() is None:  # pyright: ignore[reportAttributeAccessIssue]  left out of its stubs
-        mujoco.set_mju_user_warning(_tell_once)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@cache
-def _tell_once(text: str) -> None:
-    if "deprecated" not in text:  # Gymnasium's models are not the user's to mend
-        sys.stderr.write(f"MuJoCo: {text}\n")
+def _is_of_mujoco(spec: EnvSpec | None) -> bool:
+    """Whether it is one of Gymnasium's own MuJoCo tasks."""
+    return spec is not None and ".mujoco." in str(spec.entry_point)
 
 
 def _suggestion(env_id: str) -> str:

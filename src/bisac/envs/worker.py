@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -58,8 +59,24 @@ def serve(connection: Connection) -> None:
             env.close()
 
 
+def quieten_mujoco() -> None:
+    """Else MuJoCo repeats each warning for each environment, and in a file in the working folder."""
+    import mujoco  # slow, and wanted only here
+
+    if mujoco.get_mju_user_warning() is None:  # pyright: ignore[reportAttributeAccessIssue]  left out of its stubs
+        mujoco.set_mju_user_warning(_tell_once)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@cache
+def _tell_once(text: str) -> None:
+    if "deprecated" not in text:  # Gymnasium's models are not the user's to mend
+        sys.stderr.write(f"MuJoCo: {text}\n")
+
+
 def _make(recipe: bytes) -> Env:
-    make, flat = pickle.loads(recipe)
+    make, flat, mujoco = pickle.loads(recipe)
+    if mujoco:
+        quieten_mujoco()
     return gym.wrappers.FlattenObservation(make()) if flat else make()
 
 
