@@ -18,7 +18,7 @@ def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfC
     contestants = tuple(parse_contestant(algo) for algo in algos)
     settings = TrainSettings(steps=1000 * points, eval_every=1000)
     plan = Plan(tuple(tasks), contestants, tuple(range(seeds)), settings, {"hidden": (64, 64)})
-    enrol(plan, folder, lambda _env: 20.0)
+    enrol(plan, folder, ["bisac", "sweep"], lambda _env: 20.0)
     for run in plan.runs(folder):
         name = run.contestant.name
         generator = np.random.default_rng([run.seed, *run.folder.parts[-3].encode(), *name.encode()])

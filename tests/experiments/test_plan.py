@@ -21,6 +21,7 @@ from bisac.types import Spec
         ("bisac:refinement=correction,epsilon=1", "bisac-correction-epsilon=1"),
         ("bisac:hidden=64x32", "bisac-hidden=64x32"),
         ("td3:learning-starts=5", "td3-learning_starts=5"),
+        ("bisac:encoder=", "bisac-encoder="),
     ],
 )
 def test_contestants_have_names_for_people_and_folders(text, name):

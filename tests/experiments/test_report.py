@@ -15,6 +15,7 @@ from made_up_sweep import make_up
 
 from bisac.cli import run
 from bisac.errors import BisacError
+from bisac.experiments.plan import parse_contestant
 from bisac.experiments.report import statistics
 from bisac.experiments.report.analysis import analyse
 from bisac.experiments.report.data import read_sweep
@@ -113,9 +114,60 @@ def test_tables(report):
 
 def test_page_tells_how_it_was_made(report):
     text = plain(report[1].read_text())
-    for expected in ("hidden 64 64", "--algo bisac epsilon=3", "gamma 0.99", "numpy " + np.__version__, "5 seeds"):
+    for expected in ("hidden 64 64", "--algo bisac epsilon=3", "numpy " + np.__version__, "5 seeds", "0, 1, 2, 3, 4"):
         assert expected in text
-    assert "not established" in text
+
+
+def test_every_cell_of_the_table_says_what_is_established(report):
+    """Made up: bisac twice as good as sac, the others alike."""
+    rows = re.findall(r'<tr data-contestant="([^"]+)">(.*?)</tr>', report[1].read_text())
+    verdicts = {name: set() for name in report[0].names}
+    for name, cells in rows:
+        verdicts[name] |= set(re.findall(r">(established|not established|reference)<", cells))
+    assert verdicts == {
+        "sac": {"reference"},
+        "bisac": {"established"},
+        "forward-sac": {"not established"},
+        "bisac-epsilon=3": {"not established"},
+    }
+
+
+def test_presets_are_listed(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "ppo"), ("Swimmer-v5", "BipedalWalker-v3"), seeds=1, points=4)
+    text = plain(render_page(analyse(read_sweep(sweep), None), "presets"))
+    assert "Swimmer-v5: gamma 0.999; BipedalWalker-v3: rollout 16384, minibatches 256, clip 0.18 (PPO)" in text
+
+
+def test_contestant_without_a_reference_or_a_task_is_told(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac", "ppo"), ("Hopper-v5", "Walker2d-v5"), seeds=4, points=10)
+    for folder in ("Hopper-v5/sac", "Walker2d-v5/ppo"):
+        shutil.rmtree(sweep / folder)
+    page = render_page(analyse(read_sweep(sweep), None), "gaps")
+    [hopper] = re.findall(r'<tr data-contestant="bisac"><td>Hopper-v5</td>(.*?)</tr>', page)
+    assert "no run of SAC to compare with" in hopper
+    assert plain(page).count("no complete run of SAC") == 2  # of bisac and ppo, on Hopper
+    assert plain(page).count("no complete run") == 3 + 1  # and of ppo on Walker2d; and the warning
+    assert "Not in what is over all tasks: PPO. No seed of theirs is complete on every one of Walker2d-v5." in plain(
+        page
+    )
+
+
+def test_run_counts_as_cut_short_where_an_evaluation_is_no_number(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), seeds=4, points=10)
+    path = sweep / "Hopper-v5/bisac/seed1/progress.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    lines[4] = "4000,1.0,nan\n"
+    path.write_text("".join(lines))
+    analysis = analyse(read_sweep(sweep), None)
+    assert analysis.result("Hopper-v5", "bisac").seeds == 3
+    assert "Hopper-v5, Bidirectional SAC, seed 1 (3,000 steps)" in plain(render_page(analysis, "nan"))
+
+
+def test_runs_longer_than_planned_are_told(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "ppo"), ("Hopper-v5",), seeds=1, points=10)
+    with (sweep / "Hopper-v5/ppo/seed0/progress.csv").open("a") as progress:
+        progress.write("16384,9.0,1.0\n")
+    assert "More steps than planned: PPO 16,384." in plain(render_page(analyse(read_sweep(sweep), None), "long"))
 
 
 def table(path):
@@ -178,14 +230,19 @@ def test_nothing_to_report_is_told(tmp_path, capsys):
 
 
 def test_unknown_variants_have_looks_of_their_own():
-    found = looks(["sac", "bisac-correction", "bisac-correction-epsilon=1", "bisac-epsilon=1"])
+    texts = ["sac", "bisac:refinement=correction", "bisac:refinement=correction,epsilon=1", "sac:critic_lr=1e-5",
+             "sac:entropy_target=-3,critic=vdn-a"]  # fmt: skip
+    found = looks([parse_contestant(text) for text in texts])
     assert [look.label for look in found.values()] == [
         "SAC",
         "Bidirectional SAC, correction",
         "Bidirectional SAC, correction, epsilon=1",
-        "Bidirectional SAC, epsilon=1",
+        "SAC, critic_lr=1e-05",
+        "SAC, entropy_target=-3, vdn-a",
     ]
-    assert len({look.colour for look in found.values()}) == 4
+    assert len({look.colour for look in found.values()}) == 5
+    many = looks([parse_contestant(f"bisac:epsilon={value}") for value in range(30)])
+    assert len({(look.colour, look.line) for look in many.values()}) == 30
 
 
 # In a browser.

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -16,9 +17,11 @@ import pytest
 from rich.console import Console
 
 from bisac.cli import run
+from bisac.cli.arguments import from_file
+from bisac.cli.sweep import parse_sweep
 from bisac.errors import BisacError
 from bisac.experiments.plan import Plan, parse_contestant
-from bisac.experiments.sweep import Progress, enrol, execute, progress_of, read_record, remaining_seconds
+from bisac.experiments.sweep import Ended, Progress, enrol, execute, progress_of, read_record, remaining_seconds
 from bisac.experiments.watch import SweepDisplay
 from bisac.storage import exclusive
 from bisac.training.run_dir import RunDir
@@ -26,6 +29,7 @@ from bisac.training.settings import TrainSettings, to_config
 
 pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
 
+COMMAND = ["bisac", "sweep", "plan"]
 PLAN = Plan(
     ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
 )
@@ -40,6 +44,7 @@ def pretend(run, step, seconds=None, policy=True):
     folder = RunDir(run.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
     folder.write_config(to_config(run.env, run.algorithm, run.settings))
+    (run.folder / "sweep.log").touch()
     folder.progress.write_text(f"step,wall_time,eval_return\n{step},{seconds or step / 10},1.5\n{step + 1},")
     if policy:
         folder.policy.write_bytes(b"")
@@ -63,9 +68,9 @@ class PretendEngine:
             self.on_start(self)
 
     def ended(self):
-        ended = [(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
-        for planned, code in ended:
-            pretend(planned, 50 if code else 100)
+        ended = [Ended(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
+        for each in ended:
+            pretend(each.run, 50 if each.code else 100)
         self.running = []
         return ended
 
@@ -81,7 +86,7 @@ class Silent:
 
     def started(self, run): ...
 
-    def ended(self, run, progress, code): ...
+    def ended(self, ended, progress): ...
 
     def show(self, watched): ...
 
@@ -93,7 +98,7 @@ def test_only_what_is_not_complete_is_run_and_a_failure_stops_nothing_else(tmp_p
     engine = PretendEngine({"bisac/seed0": 2})
     outcome = execute(runs, engine, Silent())
     assert engine.started == ["bisac/seed0", "sac/seed1", "bisac/seed1"]
-    assert outcome.failed == {runs[1].folder: 2}
+    assert outcome.failed == {runs[1].folder: "exit code 2"}
     assert outcome.complete == [runs[0], runs[2], runs[3]]
     again = PretendEngine()
     assert execute(runs, again, Silent()).failed == {}
@@ -102,10 +107,47 @@ def test_only_what_is_not_complete_is_run_and_a_failure_stops_nothing_else(tmp_p
 
 def test_signal_is_passed_on_and_nothing_more_is_started(tmp_path):
     engine = PretendEngine(on_start=lambda _: signal.raise_signal(signal.SIGTERM))
+    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
     outcome = execute(list(PLAN.runs(tmp_path)), engine, Silent())
     assert engine.started == ["sac/seed0"]
     assert outcome.stopped_by == signal.SIGTERM
-    assert engine.told[-1] == "closed"
+    assert engine.told == [signal.SIGTERM, "closed"]
+
+
+def test_run_that_cannot_be_started_stops_no_other(tmp_path):
+    def refuse_first(engine):
+        if len(engine.started) == 1:
+            engine.running.pop()
+            raise OSError(errno.ENOSPC, "No space left on device", "sweep.log")
+
+    runs = list(PLAN.runs(tmp_path))
+    outcome = execute(runs, PretendEngine(on_start=refuse_first), Silent())
+    assert outcome.failed == {runs[0].folder: "No space left on device: sweep.log"}
+    assert outcome.complete == runs[1:]
+
+
+def test_runs_save_themselves_when_the_sweep_fails(tmp_path):
+    class Fails(Silent):
+        def show(self, watched):
+            raise RuntimeError("no terminal")
+
+    engine = PretendEngine()
+    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
+    with pytest.raises(RuntimeError, match="no terminal"):
+        execute(list(PLAN.runs(tmp_path)), engine, Fails())
+    assert engine.told == [signal.SIGTERM, "closed"]
+    assert engine.running == []  # it was waited for
+
+
+def test_runs_of_which_only_numbers_were_kept_are_left_alone(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    for planned in runs:
+        pretend(planned, 100, policy=False)
+        (planned.folder / "sweep.log").unlink()
+    RunDir(runs[1].folder).checkpoints.mkdir()  # there is something to go on with
+    engine = PretendEngine()
+    execute(runs, engine, Silent())
+    assert engine.started == ["bisac/seed0"]
 
 
 def test_progress_ignores_a_line_that_is_being_written(tmp_path):
@@ -129,17 +171,18 @@ def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
 
 def test_sweep_grows_but_does_not_change(tmp_path):
     grown = dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),))
-    enrol(PLAN, tmp_path, measured)
-    record = enrol(grown, tmp_path, {}.__getitem__)  # measured once
+    enrol(PLAN, tmp_path, COMMAND, measured)
+    record = enrol(grown, tmp_path, ["bisac", "sweep", "more"], {}.__getitem__)  # measured once
+    assert record.commands == [COMMAND, ["bisac", "sweep", "more"]]
     assert record.random_returns == {"Pendulum-v1": -1200.0}
     assert record == read_record(tmp_path)
     assert [contestant.name for contestant in record.contestants] == ["sac", "bisac", "bisac-hidden=8x8"]
     assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
     assert len(record.runs) == 5  # what was asked for, not every combination
     with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
-        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, measured)
+        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, COMMAND, measured)
     with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
-        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, measured)
+        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, COMMAND, measured)
 
 
 def test_foreign_run_in_the_folder_is_refused(tmp_path):
@@ -148,7 +191,7 @@ def test_foreign_run_in_the_folder_is_refused(tmp_path):
     other = dataclasses.replace(run.algorithm, tau=0.5)
     RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
     with pytest.raises(BisacError, match=r"sac/seed0 holds another run than the sweep's: tau is 0.005"):
-        enrol(PLAN, tmp_path, measured)
+        enrol(PLAN, tmp_path, COMMAND, measured)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
@@ -239,10 +282,25 @@ def test_failed_run_is_told_with_its_last_words(tmp_path):
     planned.folder.mkdir(parents=True)
     (planned.folder / "sweep.log").write_text("one\ntwo\nbisac: training diverged: [q] became nan\n")
     said = io.StringIO()
-    SweepDisplay(Console(file=said)).ended(planned, progress_of(planned), 2)
+    display = SweepDisplay(Console(file=said))
+    display.ended(Ended(planned, 2), progress_of(planned))
     lines = said.getvalue().splitlines()
     assert lines[0].startswith(f"Pendulum-v1 sac seed 0: failed with exit code 2; {planned.folder}/sweep.log")
     assert lines[-1] == "    bisac: training diverged: [q] became nan"
+
+
+@pytest.mark.parametrize(
+    ("code", "problem", "words"),
+    [
+        (130, "", "stopped, and saved"),
+        (-15, "", "stopped"),  # too early to hear it
+        (None, "Permission denied: /x", "failed with Permission denied: /x"),
+    ],
+)
+def test_what_is_said_of_a_run_that_ends_early(code, problem, words, tmp_path):
+    planned, said = next(PLAN.runs(tmp_path)), io.StringIO()
+    SweepDisplay(Console(file=said)).ended(Ended(planned, code, problem), progress_of(planned))
+    assert said.getvalue() == f"Pendulum-v1 sac seed 0: {words}\n"
 
 
 def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
@@ -340,6 +398,26 @@ def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys)
     assert not (folder / "dry").exists()
 
 
+def test_recorded_command_needs_no_file(swept):
+    [command] = read_record(swept[2]).commands
+    assert "plan.toml" not in command
+    known, plan = parse_sweep(command[2:])
+    assert (plan.seeds, plan.hyperparameters["hidden"], str(known.out)) == ((0, 1), (8,), "local")
+
+
+def test_values_of_a_file(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text("seeds = [1, 3]\nnormalise_rewards = false\nanneal = true\ndry-run = false\nencoder = []\n")
+    words = ["--env", "Pendulum-v1", "--algo=ppo", "--steps", "10", "--out", "x", *from_file(path)[:-1]]
+    _, plan = parse_sweep(words)
+    assert plan.seeds == (1, 3)
+    assert plan.hyperparameters == {"normalise_rewards": False, "anneal": True}
+    assert from_file(path)[-1] == "--encoder"
+    path.write_text("[table]\nx = 1\n")
+    with pytest.raises(BisacError, match=r"\[table\] is a table"):
+        from_file(path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -351,6 +429,7 @@ def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys)
         (["--seeds", "x"], "--seeds must be like 0:5"),
         (["--jobs", "0"], "must be at least 1"),
         (["--address", "here"], "--address is for --engine ray"),
+        (["plan.toml"], "a file of flags comes first"),
     ],
 )
 def test_bad_input_is_told_before_anything_runs(arguments, problem, tmp_path, capsys):

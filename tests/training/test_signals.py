@@ -1,6 +1,7 @@
 """Signals as requests."""
 
 import signal
+import threading
 
 import pytest
 
@@ -13,6 +14,17 @@ def test_echo_of_a_signal_is_no_second_request():
         for _ in range(3):
             signal.raise_signal(signal.SIGINT)
     assert requests == [signal.SIGINT]
+
+
+def test_late_echo_finds_nobody_to_kill(monkeypatch):
+    """As of a parent with many threads: the second signal comes when the step is over."""
+    monkeypatch.setattr(signals, "ECHO", 0.3)
+    late = threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
+    with stop_requests() as requests:
+        signal.raise_signal(signal.SIGTERM)
+        late.start()
+    assert requests == [signal.SIGTERM]
+    assert not late.is_alive()
 
 
 def test_second_request_is_not_delayed(monkeypatch):

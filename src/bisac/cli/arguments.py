@@ -37,24 +37,32 @@ def flag_words(arguments: list[str], name: str) -> list[str]:
     for index, word in enumerate(arguments):
         if word == f"--{name}":
             found = list(takewhile(lambda other: not other.startswith("--"), arguments[index + 1 :]))
+        elif word.startswith(f"--{name}="):
+            found = [word.removeprefix(f"--{name}=")]
     return found
 
 
-def with_file(arguments: list[str]) -> list[str]:
-    """The arguments with those of the TOML file that stands first, before them."""
-    if not arguments or not arguments[0].endswith(".toml"):
-        return arguments
+def from_file(path: Path) -> list[str]:
+    """The flags that a TOML file holds under their names."""
     try:
-        known = tomllib.loads(read_file(Path(arguments[0])).decode())
+        known = tomllib.loads(read_file(path).decode())
     except ValueError as error:
-        raise BisacError(f"{arguments[0]} is no TOML: {error}.") from error
-    words = []
+        raise BisacError(f"{path} is no TOML: {error}.") from error
+    words: list[str] = []
     for name, value in known.items():
-        flag, values = f"--{name.replace('_', '-')}", value if isinstance(value, list) else [value]
-        if value is True:
-            words.append(flag)
-        elif name in ("sweep", "env-arg", "env_arg"):  # these are repeated, one value each
-            words += [word for each in values for word in (flag, str(each))]
-        elif value is not False:
-            words += [flag, *map(str, values)]
-    return [arguments[0], *words, *arguments[1:]]
+        if isinstance(value, dict):
+            raise BisacError(f"{path}: [{name}] is a table; flags stand alone, such as {name} = ... or steps = 100000.")
+        words += _as_flag(name.replace("_", "-"), value if isinstance(value, list) else [value])
+    return words
+
+
+def _as_flag(name: str, values: list[object]) -> list[str]:
+    """A flag and its values as they are typed."""
+    if name in ("sweep", "env-arg"):  # these are repeated, one value each
+        return [word for value in values for word in (f"--{name}", str(value))]
+    if name == "seeds":
+        return ["--seeds", ",".join(map(str, values))]
+    if values[:1] and isinstance(values[0], bool):
+        on, off = [f"--{name}"], [] if name == "dry-run" else [f"--{name}=false"]
+        return on if values[0] else off
+    return [f"--{name}", *map(str, values)]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.console import Console
 
-from bisac.cli.arguments import flag_words, parse, with_file
+from bisac.cli.arguments import flag_words, from_file, parse
 from bisac.envs.backends import BackendName
 from bisac.envs.spec import Task
 from bisac.errors import BisacError
@@ -73,7 +73,8 @@ class SweepCommand:
 
 def run_sweep(arguments: list[str], console: Console) -> int:
     """Run a sweep."""
-    command, plan = parse_sweep(arguments)
+    words = _with_file(arguments)
+    command, plan = parse_sweep(words)
     specs = {env: _spec(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
     # Processes on a Ray cluster have working folders of their own.
     out = command.out.resolve() if command.engine == "ray" else command.out
@@ -89,7 +90,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
         return 0
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
         with console.status("measuring what a random policy gets"):
-            enrol(plan, out, lambda env: random_return(Task(env, command.env_arg)))
+            enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(Task(env, command.env_arg)))
         with SweepDisplay(console) as display:
             outcome = execute(runs, engine, display)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
@@ -98,12 +99,20 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     return 1 if outcome.failed else 0
 
 
+def _with_file(arguments: list[str]) -> list[str]:
+    """The arguments, with those of the file that stands first in its place."""
+    if arguments and arguments[0].endswith(".toml"):
+        return [*from_file(Path(arguments[0])), *arguments[1:]]
+    return arguments
+
+
 def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     """What was typed, and the plan it makes."""
-    words = with_file(arguments)
-    algos = [parse_contestant(word) for word in flag_words(words, "algo")]
-    words, hyperparameters = parse_hyperparameters(words, algos)
+    algos = [parse_contestant(word) for word in flag_words(arguments, "algo")]
+    words, hyperparameters = parse_hyperparameters(arguments, algos)
     command = parse(SweepCommand, "sweep", words)
+    if command.file is not None:  # one that stands first was read already
+        raise BisacError(f"{command.file}: a file of flags comes first and ends in .toml, as in bisac sweep FILE.toml.")
     shared = {field.name for field in dataclasses.fields(TrainSettings)} - {"seed", "out", "overwrite"}
     settings = TrainSettings(**{name: getattr(command, name) for name in shared})
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))

@@ -23,7 +23,7 @@ def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: 
     updates = {(run.env, run.contestant): run for run in runs}
     costs = {key: OVERHEAD + _operations(run, specs[run.env]) / (RATE * cores) for key, run in updates.items()}
     each = [run.settings.steps * costs[run.env, run.contestant] for run in runs]
-    return max(sum(each) / slots, *each)
+    return max(sum(each) / max(1, slots), *each)
 
 
 def _operations(run: PlannedRun, spec: Spec) -> float:

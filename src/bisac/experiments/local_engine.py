@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bisac.experiments import launch
 from bisac.experiments.plan import PlannedRun
-from bisac.experiments.sweep import LOG
+from bisac.experiments.sweep import LOG, Ended
 
 
 def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subprocess.Popen[bytes]:
@@ -42,9 +42,9 @@ class LocalEngine:
         """Begin a run or go on with it."""
         self._running.append((run, start_process(run.folder, run.arguments, self._cores)))
 
-    def ended(self) -> list[tuple[PlannedRun, int]]:
-        """The runs whose process has ended since the last call, with its exit code."""
-        ended = [(run, code) for run, process in self._running if (code := process.poll()) is not None]
+    def ended(self) -> list[Ended]:
+        """The runs whose process has ended since the last call."""
+        ended = [Ended(run, code) for run, process in self._running if (code := process.poll()) is not None]
         self._running = [(run, process) for run, process in self._running if process.returncode is None]
         return ended
 

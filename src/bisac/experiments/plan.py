@@ -24,9 +24,13 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """Its label and its folder: a setting that is a word by that word, any other with its name."""
-        words = (value if isinstance(value, str) else f"{name}={_text(value)}" for name, value in self.settings)
-        return "-".join([self.algo, *words])
+        """What it is called, and its folder."""
+        return "-".join([self.algo, *self.words])
+
+    @property
+    def words(self) -> list[str]:
+        """Its settings: one that is a word by that word, any other with its name."""
+        return [value if isinstance(value, str) else f"{name}={_text(value)}" for name, value in self.settings]
 
 
 def parse_contestant(text: str) -> Contestant:
@@ -177,7 +181,7 @@ def _fields(algo: str) -> dict[str, Any]:
 
 def _named(text: str, where: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
-    if not (found and name.strip() and value.strip()):
+    if not (found and name.strip()):
         raise BisacError(f"{where} must be name=value, got '{text}'.")
     return name.strip().replace("-", "_"), value.strip()
 
@@ -185,7 +189,7 @@ def _named(text: str, where: str) -> tuple[str, str]:
 def _value(algo: str, name: str, text: str) -> Any:
     """A hyperparameter as typed: JSON where it can be read as that, else a word; widths as 64x64."""
     several = isinstance(_fields(algo).get(name), tuple)
-    value = tuple(map(_scalar, text.split("x"))) if several else _scalar(text)
+    value = tuple(map(_scalar, text.split("x") if text else ())) if several else _scalar(text)
     make_algorithm(algo, {name: value})  # complains where there is no such hyperparameter, or it takes no such value
     return value
 

@@ -12,6 +12,7 @@ from typing import Any
 from bisac.errors import BisacError
 from bisac.experiments.local_engine import start_process
 from bisac.experiments.plan import PlannedRun
+from bisac.experiments.sweep import Ended
 
 
 class RayEngine:
@@ -19,9 +20,10 @@ class RayEngine:
 
     def __init__(self, address: str | None, cores: int):
         self._ray = _ray()
-        alone = {} if address else {"include_dashboard": False}
+        # Without "local", Ray would join whatever cluster it finds on this machine.
+        where = {"address": address} if address else {"address": "local", "include_dashboard": False}
         try:
-            self._ray.init(address=address, log_to_driver=False, logging_level="warning", **alone)
+            self._ray.init(**where, log_to_driver=False, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise BisacError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
         # Lost workers are none of the run's faults: the same task again, wherever there is room.
@@ -31,8 +33,9 @@ class RayEngine:
 
     @property
     def slots(self) -> int:
-        """How many runs fit into the cluster now."""
-        return max(1, int(self._ray.cluster_resources().get("CPU", 0) // self._cores))
+        """How many runs fit into the cluster now; each must fit into one node."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(int(resources.get("CPU", 0) // self._cores) for resources in nodes)
 
     def room(self) -> bool:
         """Ray takes all at once."""
@@ -42,12 +45,12 @@ class RayEngine:
         """Hand a run to the cluster."""
         self._running[self._task.remote(run.folder, run.arguments, self._cores)] = run
 
-    def ended(self) -> list[tuple[PlannedRun, int]]:
-        """The runs whose task has ended since the last call, with its process's exit code."""
+    def ended(self) -> list[Ended]:
+        """The runs whose task has ended since the last call."""
         if not self._running:
             return []
         ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
-        return [(self._running.pop(task), self._exit_code(task)) for task in ready]
+        return [self._ended(self._running.pop(task), task) for task in ready]
 
     def stop(self, number: int) -> None:  # noqa: ARG002 (Ray has its own way to interrupt a task)
         """Have every task ask its process to save and end; those that wait are dropped."""
@@ -58,13 +61,13 @@ class RayEngine:
         """Leave the cluster, which ends whatever still runs."""
         self._ray.shutdown()
 
-    def _exit_code(self, task: Any) -> int:
+    def _ended(self, run: PlannedRun, task: Any) -> Ended:
         try:
-            return self._ray.get(task)
+            return Ended(run, self._ray.get(task))
         except self._ray.exceptions.TaskCancelledError:
-            return 128 + signal.SIGINT
-        except self._ray.exceptions.RayError as error:
-            raise BisacError(f"Ray gave up on a run: {str(error).splitlines()[0]}") from error
+            return Ended(run, 128 + signal.SIGINT)
+        except self._ray.exceptions.RayError as error:  # bisac or the shared folder is missing on that node, say
+            return Ended(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
 
 
 def work(folder: Path, arguments: tuple[str, ...], cores: int) -> int:

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import platform
 import shlex
-import sys
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -28,13 +28,39 @@ RECORD, LOG = "sweep.json", "sweep.log"
 """The sweep's record in its folder, and what a run's process says, in the run's."""
 
 
+GRACE = 60.0
+"""Seconds that runs have to save themselves when the sweep itself fails."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that runs no more."""
+
+    run: PlannedRun
+    code: int | None
+    """Its process's exit code; None if it had none, or that is lost."""
+    problem: str = ""
+    """Why there is no exit code."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal ended it, which it heard (and saved itself) or did not live to hear."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        return self.code in (*(128 + number for number in signals), *(-number for number in signals))
+
+    @property
+    def reason(self) -> str:
+        """How it ended, in words."""
+        return self.problem or f"exit code {self.code}"
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Where runs run."""
 
     @property
     def slots(self) -> int:
-        """Runs that it has room for at a time."""
+        """Runs that it has room for at a time; none while a cluster has no node that is large enough."""
         ...
 
     def room(self) -> bool:
@@ -42,10 +68,10 @@ class Engine(Protocol):
         ...
 
     def start(self, run: PlannedRun) -> None:
-        """Begin a run or go on with it, in a process of its own."""
+        """Begin a run or go on with it, in a process of its own; an OSError tells why there is none."""
 
-    def ended(self) -> list[tuple[PlannedRun, int]]:
-        """The runs whose process has ended since the last call, with its exit code."""
+    def ended(self) -> list[Ended]:
+        """The runs whose process has ended since the last call."""
         ...
 
     def stop(self, number: int) -> None:
@@ -75,8 +101,13 @@ def progress_of(run: PlannedRun) -> Progress:
     step, seconds = int(rows[-1]["step"] or 0), rows[-1]["wall_time"] or 0.0
     earlier = rows[-6] if len(rows) > 5 else {"step": 0.0, "wall_time": 0.0}
     steps, elapsed = step - (earlier["step"] or 0.0), seconds - (earlier["wall_time"] or 0.0)
-    complete = step >= run.settings.steps and RunDir(run.folder).policy.exists()
+    complete = step >= run.settings.steps and (RunDir(run.folder).policy.exists() or _only_record_kept(run.folder))
     return Progress(step, seconds, rows[-1]["eval_return"], steps / elapsed if elapsed > 0 else None, complete)
+
+
+def _only_record_kept(folder: Path) -> bool:
+    """Whether a run's folder is a copy of its numbers alone: what it has come to, and nothing to go on with."""
+    return not ((folder / LOG).exists() or RunDir(folder).checkpoints.exists())
 
 
 def read_rows(run_dir: RunDir) -> list[Row]:
@@ -100,7 +131,7 @@ def remaining_seconds(runs: Iterable[PlannedRun], told: dict[Path, Progress], sl
         return sum(told[o.folder].seconds for o in like) / sum(told[o.folder].step for o in like)
 
     left = [cost(run) * (run.settings.steps - told[run.folder].step) for run in runs if not told[run.folder].complete]
-    return max(sum(left) / slots, *left) if left else 0.0
+    return max(sum(left) / max(1, slots), *left) if left else 0.0
 
 
 @dataclass(frozen=True)
@@ -110,8 +141,8 @@ class Watched:
     runs: Sequence[PlannedRun]
     told: dict[Path, Progress]
     running: set[Path]
-    failed: dict[Path, int]
-    """Exit codes of the processes that ended before their run was complete."""
+    failed: dict[Path, str]
+    """How the runs ended that ended before they were complete."""
     remaining: float | None
 
 
@@ -122,8 +153,8 @@ class SweepWatcher(Protocol):
     def started(self, run: PlannedRun) -> None:
         """A run's process was started."""
 
-    def ended(self, run: PlannedRun, progress: Progress, code: int) -> None:
-        """A run's process has ended."""
+    def ended(self, ended: Ended, progress: Progress) -> None:
+        """A run's process has ended, or could not be started."""
 
     def show(self, watched: Watched) -> None:
         """Called about once a second."""
@@ -134,7 +165,7 @@ class SweepOutcome:
     """What is left of a sweep when it stops."""
 
     complete: list[PlannedRun]
-    failed: dict[Path, int]
+    failed: dict[Path, str]
     stopped_by: int | None
 
 
@@ -145,27 +176,33 @@ def execute(runs: Sequence[PlannedRun], engine: Engine, watcher: SweepWatcher) -
     running: dict[Path, PlannedRun] = {}
     said: dict[Path, int] = {}
     begun: set[Path] = set()
-    failed: dict[Path, int] = {}
+    failed: dict[Path, str] = {}
     passed_on = False
     with stop_requests() as requests:
         try:
             while running or (waiting and not requests):
+                over: list[Ended] = []
                 while waiting and not requests and engine.room():
                     run = waiting.popleft()
                     said[run.folder] = _size(run.folder / LOG)
-                    engine.start(run)
-                    running[run.folder] = run
+                    try:
+                        engine.start(run)
+                        running[run.folder] = run
+                    except OSError as error:  # a full disk, say: the others may do better
+                        over.append(Ended(run, None, f"{error.strerror or error}: {error.filename or run.folder}"))
                 # An engine may let a run wait for room; its log grows when its process is there.
                 for run in [run for folder, run in running.items() if folder not in begun]:
                     if _size(run.folder / LOG) > said[run.folder]:
                         begun.add(run.folder)
                         watcher.started(run)
-                for run, code in engine.ended():
-                    del running[run.folder]
-                    told[run.folder] = progress_of(run)
-                    if not told[run.folder].complete and not requests:
-                        failed[run.folder] = code
-                    watcher.ended(run, told[run.folder], code)
+                for ended in (*over, *engine.ended()):
+                    folder = ended.run.folder
+                    running.pop(folder, None)
+                    told[folder] = progress_of(ended.run)
+                    if not told[folder].complete and not requests:
+                        failed[folder] = ended.reason
+                    if folder in begun or not requests:  # else it was called off before it began
+                        watcher.ended(ended, told[folder])
                 if requests and not passed_on:
                     engine.stop(requests[0])
                     passed_on = True
@@ -173,6 +210,14 @@ def execute(runs: Sequence[PlannedRun], engine: Engine, watcher: SweepWatcher) -
                 remaining = remaining_seconds(runs, told, engine.slots)
                 watcher.show(Watched(runs, told, begun & running.keys(), failed, remaining))
                 time.sleep(0.5)
+        except Exception:  # of the sweep itself: what its runs have learned is not to be lost
+            engine.stop(signal.SIGTERM)
+            deadline = time.monotonic() + GRACE
+            while running and time.monotonic() < deadline:
+                for ended in engine.ended():
+                    del running[ended.run.folder]
+                time.sleep(0.1)
+            raise
         finally:
             engine.close()
     complete = [run for run in runs if told[run.folder].complete]
@@ -195,10 +240,11 @@ class Record:
     """What a random policy gets on each task, from where its scores are counted."""
 
 
-def enrol(plan: Plan, out: Path, random_return: Callable[[str], float]) -> Record:
+def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable[[str], float]) -> Record:
     """Record a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change.
 
-    `random_return` measures a task that the record does not know yet.
+    `command` is what makes the plan when typed; `random_return` measures a task that the record does not
+    know yet.
     """
     runs = list(plan.runs(out))
     settings = {
@@ -212,7 +258,7 @@ def enrol(plan: Plan, out: Path, random_return: Callable[[str], float]) -> Recor
         [(run.env, run.contestant.name, run.seed) for run in runs],
         settings,
         dict(plan.hyperparameters),
-        [sys.argv],
+        [list(command)],
         provenance() | {"cpu": _cpu()},
     )
     record = new

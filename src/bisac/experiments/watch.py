@@ -1,6 +1,5 @@
 """What a user sees of a sweep in the terminal."""
 
-import signal
 import time
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from bisac.experiments.plan import Plan, PlannedRun
 from bisac.experiments.report.analysis import Analysis
-from bisac.experiments.sweep import LOG, Progress, SweepOutcome, Watched
+from bisac.experiments.sweep import LOG, Ended, Progress, SweepOutcome, Watched
 
 LINE_EVERY = 60.0
 """Seconds between the lines that tell of the whole, where there is no terminal."""
@@ -32,7 +31,8 @@ def show_plan(
         each.insert(0, f"num_envs {plan.settings.num_envs}")
     table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {', '.join(each)}" if each else ""))
     done = f", {complete} complete already" if complete else ""
-    table.add_row("runs", f"{runs}{done}; {slots} at a time")
+    fit = f"{slots} at a time" if slots else "they wait until the cluster has a node with as many CPUs as --cores"
+    table.add_row("runs", f"{runs}{done}; {fit}")
     if complete < runs:
         how = " (guessed from the networks' sizes; measured from the first evaluations on)" if guessed else ""
         table.add_row("time", f"about {duration(seconds)}{how}")
@@ -76,16 +76,19 @@ class SweepDisplay:
         if not self._live:
             self._say(f"{_name(run)}: started")
 
-    def ended(self, run: PlannedRun, progress: Progress, code: int) -> None:
+    def ended(self, ended: Ended, progress: Progress) -> None:
         """Say how it ended; of a failed run, the last it said."""
+        run, log = ended.run, ended.run.folder / LOG
         if progress.complete:
             self._say(f"{_name(run)}: done, return {_number(progress.eval_return)}, {duration(progress.seconds)}")
-        elif code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
-            self._say(f"{_name(run)}: stopped, and saved")
+        elif ended.stopped:
+            self._say(f"{_name(run)}: stopped" + (", and saved" if (ended.code or 0) > 0 else ""))
         else:
-            said = [line for line in (run.folder / LOG).read_text(errors="replace").splitlines() if line.strip()]
-            self._say(f"[red]{_name(run)}: failed[/] with exit code {code}; {escape(str(run.folder / LOG))} ends with:")
-            for line in said[-3:]:
+            said = log.read_text(errors="replace").splitlines()[-50:] if log.exists() else []
+            last = [line for line in said if line.strip()][-3:]
+            where = f"; {escape(str(log))} ends with:" if last else ""
+            self._say(f"[red]{_name(run)}: failed[/] with {escape(ended.reason)}{where}")
+            for line in last:
                 self._say(f"    {escape(line)}")
 
     def show(self, watched: Watched) -> None:
@@ -125,7 +128,7 @@ def show_sweep_outcome(
     lines = [f"{len(outcome.complete)} of {len(runs)} runs complete in {out}"]
     if outcome.failed:
         lines.append(f"[red]{len(outcome.failed)} failed[/]; what they said stands in {LOG} of their folders:")
-        lines += [f"    {escape(str(folder))} (exit code {code})" for folder, code in outcome.failed.items()]
+        lines += [f"    {escape(str(folder))} ({escape(reason)})" for folder, reason in outcome.failed.items()]
     if outcome.stopped_by is not None:
         lines.append("[yellow]stopped early[/] and saved")
     if len(outcome.complete) < len(runs):

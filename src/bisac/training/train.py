@@ -116,16 +116,18 @@ def _train(
     session = Session(run, run_dir, config, settings, evaluator, checkpoints, log, watcher)
     try:
         with stop_requests() as requests:
-            session.consume(requests)
-    except (DivergedError, KeyboardInterrupt):  # nothing worth keeping, or torn in the middle of a step
-        raise
-    except Exception:  # an environment that failed, say: what was learned until then is kept
-        session.leave()
-        raise
+            try:
+                session.consume(requests)
+            except DivergedError:  # nothing worth keeping
+                raise
+            except Exception:  # an environment that failed, say: what was learned until then is kept
+                session.leave()
+                raise
+            stopped_by = requests[0] if requests else None
+            policy, rows = session.leave()
     finally:
         log.close()
-    policy, rows = session.leave()
-    return Outcome(policy, run_dir, rows, requests[0] if requests else None)
+    return Outcome(policy, run_dir, rows, stopped_by)
 
 
 @contextmanager

@@ -158,7 +158,7 @@ def _result(data: SweepData, env: str, name: str, reference: str) -> TaskResult:
         env,
         name,
         len(runs),
-        sum((curve.env, curve.contestant) == (env, name) for curve in data.curves),
+        sum(curve.is_of(env, name) for curve in data.curves),
         statistics.iqm(scores),
         scores[:, 0].tolist(),
         statistics.iqm_difference(scores, target) if compared else None,

@@ -47,7 +47,7 @@ class Chart:
 
 def learning_curves(analysis: Analysis) -> list[Chart]:
     """A chart for each task."""
-    shown, charts = looks(analysis.names), []
+    shown, charts = looks(analysis.data.contestants), []
     for index, env in enumerate(analysis.data.envs):
         traces, hours = [], []
         for curve in (c for c in analysis.curves if c.env == env):
@@ -69,7 +69,7 @@ def learning_curves(analysis: Analysis) -> list[Chart]:
 
 def aggregates(analysis: Analysis) -> Chart:
     """Interquartile mean, median and mean of normalised scores."""
-    shown, traces = looks(analysis.names), []
+    shown, traces = looks(analysis.data.contestants), []
     kinds = ("IQM", "Median", "Mean")
     for aggregate in analysis.aggregates:
         for column, estimate in enumerate((aggregate.iqm, aggregate.median, aggregate.mean)):
@@ -87,7 +87,7 @@ def aggregates(analysis: Analysis) -> Chart:
 
 def improvement(analysis: Analysis) -> Chart:
     """The probability of improvement over the reference."""
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     compared = [(a.contestant, a.improvement) for a in analysis.aggregates if a.improvement]
     traces = [_interval(name, shown[name], estimate, "P") for name, estimate in compared]
     layout = _layout(
@@ -102,7 +102,7 @@ def improvement(analysis: Analysis) -> Chart:
 
 def profiles(analysis: Analysis) -> Chart:
     """Performance profiles."""
-    shown, traces = looks(analysis.names), []
+    shown, traces = looks(analysis.data.contestants), []
     for aggregate in analysis.aggregates:
         look = shown[aggregate.contestant]
         traces += _band_traces(aggregate.contestant, look, analysis.taus, aggregate.profile, "score %{x:.2f}", ".2f")
@@ -117,7 +117,7 @@ def profiles(analysis: Analysis) -> Chart:
 
 def efficiency(analysis: Analysis) -> Chart:
     """Steps until the reference's final score."""
-    shown, traces = looks(analysis.names), []
+    shown, traces = looks(analysis.data.contestants), []
     budget = max(curve.budget for curve in analysis.data.curves)
     for name in analysis.names:
         results = [r for r in analysis.results if r.contestant == name and r.reached]
@@ -151,7 +151,7 @@ def efficiency(analysis: Analysis) -> Chart:
 
 def cost(analysis: Analysis) -> Chart:
     """Wall-clock time of a run."""
-    shown, traces = looks(analysis.names), []
+    shown, traces = looks(analysis.data.contestants), []
     for name in analysis.names:
         results = [r for r in analysis.results if r.contestant == name]
         reference = [analysis.result(r.env, analysis.reference) for r in results]
@@ -253,7 +253,7 @@ def _bars(name: str, look: Look, tasks: list[str]) -> dict[str, Any]:
 
 def _rows(analysis: Analysis, names: list[str]) -> dict[str, Any]:
     """Contestants from top to bottom."""
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     labels = [shown[name].label for name in names]
     return _axis(None, type="category", categoryorder="array", categoryarray=labels[::-1], showgrid=False, ticks="") | {
         "range": [-0.6, len(labels) - 0.4]

@@ -28,6 +28,10 @@ class Curve:
     config: dict[str, Any]
     """Its config.json; empty if it was never started."""
 
+    def is_of(self, env: str, contestant: str) -> bool:
+        """Whether it is one of a contestant's on a task."""
+        return (self.env, self.contestant) == (env, contestant)
+
     @property
     def complete(self) -> bool:
         """Whether it took all the steps that it was planned for."""
@@ -58,7 +62,7 @@ class SweepData:
 
     def of(self, env: str, contestant: str) -> list[Curve]:
         """The runs of a contestant on a task that are complete."""
-        return [c for c in self.curves if (c.env, c.contestant) == (env, contestant) and c.complete]
+        return [c for c in self.curves if c.is_of(env, contestant) and c.complete]
 
     @property
     def incomplete(self) -> list[Curve]:
@@ -78,8 +82,9 @@ def read_sweep(folder: Path) -> SweepData:
 def _read_curve(record: Record, folder: Path, env: str, contestant: str, seed: int) -> Curve:
     run_dir = RunDir(folder / env_folder(env) / contestant / f"seed{seed}")
     rows = [row for row in read_rows(run_dir) if row["eval_return"] is not None]
-    steps, seconds, returns = (
-        np.array([row[column] for row in rows], float) for column in ("step", "wall_time", "eval_return")
-    )
+    table = np.array([[row[column] for column in ("step", "wall_time", "eval_return")] for row in rows], float)
+    table = table.reshape(-1, 3)
+    # From the first evaluation that gave no number on, a run tells nothing: it counts as cut short there.
+    steps, seconds, returns = table[np.isfinite(table).all(axis=1).cumprod().astype(bool)].T
     config = run_dir.read_config() if run_dir.config.exists() else {}
     return Curve(env, contestant, seed, int(record.settings["steps"]), steps, seconds, returns, config)

@@ -29,7 +29,7 @@ def draw_figures(analysis: Analysis) -> dict[str, dict[str, bytes]]:
 
 
 def _curves(analysis: Analysis) -> dict[str, bytes]:
-    shown, envs = looks(analysis.names), analysis.data.envs
+    shown, envs = looks(analysis.data.contestants), analysis.data.envs
     columns = min(COLUMNS, len(envs))
     rows = math.ceil(len(envs) / columns)
     with drawing(2.4 * columns + 0.6, 2.1 * rows + 0.5) as figure:
@@ -52,7 +52,7 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _aggregates(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     with drawing(7.0, 0.9 + 0.24 * len(analysis.aggregates)) as figure:
         panels = figure.subplots(1, 3, sharey=True)
         for axes, kind in zip(panels, ("iqm", "median", "mean"), strict=True):
@@ -63,7 +63,7 @@ def _aggregates(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _improvement(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     rows = [(shown[a.contestant], a.improvement) for a in analysis.aggregates if a.improvement]
     with drawing(4.6, 0.9 + 0.24 * len(rows)) as figure:
         axes = figure.subplots()
@@ -75,7 +75,7 @@ def _improvement(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _profiles(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     with drawing(4.6, 3.0) as figure:
         axes = figure.subplots()
         for aggregate in analysis.aggregates:
@@ -94,7 +94,7 @@ def _efficiency(analysis: Analysis) -> dict[str, bytes]:
         never = not math.isfinite(result.median_reached)
         return budget if never else result.median_reached, f"{reached}/{result.seeds}", never
 
-    label = looks(analysis.names)[analysis.reference].label
+    label = looks(analysis.data.contestants)[analysis.reference].label
     return _bars(analysis, [r for r in analysis.results if r.reached], bar, f"steps to {label}'s final score")
 
 
@@ -109,7 +109,7 @@ def _bars(
     analysis: Analysis, results: Sequence[TaskResult], bar: Callable[[TaskResult], tuple[float, str, bool]], title: str
 ) -> dict[str, bytes]:
     """A group of bars for each task; hatched where the value is only a lower bound."""
-    shown, envs = looks(analysis.names), analysis.data.envs
+    shown, envs = looks(analysis.data.contestants), analysis.data.envs
     with drawing(1.2 + 1.9 * len(envs), 2.8) as figure:
         axes = figure.subplots()
         width = 0.8 / len(shown)

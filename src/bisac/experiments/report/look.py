@@ -1,12 +1,16 @@
 """How a contestant looks and is called in a report, whatever the chart."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
+from bisac.experiments.plan import Contestant
 from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES, LineStyle
 
 MORE_COLOURS = ("#332288", "#88ccee", "#44aa99", "#117733", "#ddcc77", "#cc6677", "#aa4499", "#661100", "#6699cc")
 """Tol's, for contestants that have no colour of their own."""
+MORE_LINES: tuple[LineStyle, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
+"""Where those are used up, the line tells."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +32,24 @@ class Look:
         return f"rgba({red},{green},{blue},{alpha})"
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    """The look of each; an unknown variant has the name of what it is a variant of, and a colour of its own."""
-    more = iter(MORE_COLOURS * len(names))
+def looks(contestants: Sequence[Contestant]) -> dict[str, Look]:
+    """The look of each, by name; an unknown variant is called after what it is a variant of, with its settings."""
+    more = iter(list(product(MORE_LINES, MORE_COLOURS)) * len(contestants))
     found = {}
-    for name in names:
-        base = max((known for known in LABELS if name == known or name.startswith(f"{known}-")), key=len, default=name)
-        extra = name.removeprefix(base).replace("-", ", ")
-        colour = COLOURS[name] if name in COLOURS else next(more)
-        found[name] = Look(LABELS.get(base, base) + extra, colour, LINE_STYLES.get(base, "-"))
+    for contestant in contestants:
+        # As many of its first settings as there is a label for.
+        known = (len(contestant.settings) - left for left in range(len(contestant.settings) + 1))
+        count = next((n for n in known if _first(contestant, n).name in LABELS), 0)
+        base = _first(contestant, count).name
+        label = ", ".join([LABELS.get(base, base), *contestant.words[count:]])
+        if base == contestant.name and base in COLOURS:
+            found[contestant.name] = Look(label, COLOURS[base], LINE_STYLES[base])
+        else:
+            line, colour = next(more)
+            found[contestant.name] = Look(label, colour, line)
     return found
+
+
+def _first(contestant: Contestant, count: int) -> Contestant:
+    """The contestant with its first settings alone."""
+    return replace(contestant, settings=contestant.settings[:count])

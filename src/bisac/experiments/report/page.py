@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 from bisac.errors import BisacError
@@ -16,6 +17,7 @@ from bisac.experiments.report.charts import Chart
 from bisac.experiments.report.look import Look, looks
 from bisac.experiments.report.statistics import ENOUGH_SEEDS, Estimate
 from bisac.experiments.sweep import command_line
+from bisac.presets import listed, preset
 
 
 def render_page(analysis: Analysis, title: str) -> str:
@@ -28,14 +30,14 @@ def render_page(analysis: Analysis, title: str) -> str:
         "title": escape(title),
         "lead": escape(_lead(analysis)),
         "warnings": _warnings(analysis),
-        "chips": "".join(_chip(name, look) for name, look in looks(analysis.names).items()),
+        "chips": "".join(_chip(name, look) for name, look in looks(analysis.data.contestants).items()),
         "findings": _findings(analysis),
         "curves": _cards(curves),
         "normalisation": escape(_normalisation(analysis)),
         "overall": _cards(overall, wide=("aggregates",)),
         "costs": _cards(costs),
         "table": _table(analysis),
-        "reference": escape(looks(analysis.names)[analysis.reference].label),
+        "reference": escape(looks(analysis.data.contestants)[analysis.reference].label),
         "enough": str(ENOUGH_SEEDS),
         "making": _making(analysis),
         "plotly": _plotly(),
@@ -59,7 +61,7 @@ def _lead(analysis: Analysis) -> str:
 def _warnings(analysis: Analysis) -> str:
     data, texts = analysis.data, []
     if data.incomplete:
-        names = looks(analysis.names)
+        names = looks(analysis.data.contestants)
         which = [
             f"{c.env}, {names[c.contestant].label}, seed {c.seed} ({c.taken:,} steps)"
             for c in data.incomplete
@@ -79,11 +81,24 @@ def _warnings(analysis: Analysis) -> str:
         )
     left_out = [env for env in data.envs if env not in analysis.aggregated]
     if left_out:
-        label = looks(analysis.names)[analysis.reference].label
+        label = looks(analysis.data.contestants)[analysis.reference].label
         texts.append(
             f"<b>Left out of what is over all tasks</b>: {escape(', '.join(left_out))}. {escape(label)} has no "
             f"complete run there, or gained less than twice the standard error of its mean, so scores cannot be "
             f"divided by its gain."
+        )
+    counted = {aggregate.contestant for aggregate in analysis.aggregates}
+    absent = [look.label for name, look in looks(data.contestants).items() if name not in counted]
+    if analysis.aggregated and absent:
+        texts.append(
+            f"<b>Not in what is over all tasks</b>: {escape('; '.join(absent))}. No seed of theirs is complete on "
+            f"every one of {escape(', '.join(analysis.aggregated))}."
+        )
+    if longer := {c.contestant: c.taken for c in data.curves if c.taken > 1.01 * c.budget}:
+        names = [f"{looks(data.contestants)[name].label} {taken:,}" for name, taken in longer.items()]
+        texts.append(
+            f"<b>More steps than planned</b>: {escape('; '.join(names))}. What learns from rollouts ends with a whole "
+            f"one, and is evaluated after rollouts only."
         )
     return "".join(f'<div class="warning"><p>{text}</p></div>' for text in texts)
 
@@ -99,7 +114,7 @@ def _chip(name: str, look: Look) -> str:
 
 def _findings(analysis: Analysis) -> str:
     """Over all tasks in words, task by task as a matrix."""
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     label = escape(shown[analysis.reference].label)
     compared = [result for result in analysis.results if result.difference]
     if not compared:
@@ -123,7 +138,7 @@ def _matrix(analysis: Analysis, shown: dict[str, Look], label: str) -> str:
     rows = []
     for name in analysis.names:
         if name != analysis.reference:
-            cells = (_matrix_cell(analysis.result(env, name)) for env in analysis.data.envs)
+            cells = (_matrix_cell(analysis.result(env, name), label) for env in analysis.data.envs)
             rows.append(
                 f'<tr data-contestant="{escape(name)}"><td>{escape(shown[name].label)}</td>{"".join(cells)}</tr>'
             )
@@ -133,9 +148,9 @@ def _matrix(analysis: Analysis, shown: dict[str, Look], label: str) -> str:
     return f'<p class="note">{note}</p><div class="scroll">{table}</div>'
 
 
-def _matrix_cell(result: TaskResult | None) -> str:
+def _matrix_cell(result: TaskResult | None, reference: str) -> str:
     if result is None or result.difference is None:
-        return "<td>no complete run</td>"
+        return f"<td>no complete run{f' of {reference}' if result else ''}</td>"
     difference = _signed(result.difference, ",.0f")
     return f'<td class="{_side(result.difference)}">{difference}<br><small>{_counted(result.difference)}</small></td>'
 
@@ -160,7 +175,7 @@ def _cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:
 
 
 def _normalisation(analysis: Analysis) -> str:
-    label = looks(analysis.names)[analysis.reference].label
+    label = looks(analysis.data.contestants)[analysis.reference].label
     scales = "; ".join(f"{s.env}: 0 is {s.zero:,.1f}, 1 is {s.one:,.1f}" for s in analysis.scales if s.usable)
     return (
         f"Scores are normalised task by task: 0 is what a random policy gets, 1 is the mean final score "
@@ -169,16 +184,16 @@ def _normalisation(analysis: Analysis) -> str:
 
 
 def _table(analysis: Analysis) -> str:
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     compared = ("difference", "verdict", "P(improvement)")
     head = ("task", "contestant", "seeds", "final score (IQM)", *compared, "steps to reach", "minutes")
-    rows = "".join(_row(result, shown[result.contestant]) for result in analysis.results)
-    rows += "".join(_aggregate_row(aggregate, shown[aggregate.contestant]) for aggregate in analysis.aggregates)
+    rows = "".join(_row(result, shown[result.contestant], analysis) for result in analysis.results)
+    rows += "".join(_aggregate_row(each, shown[each.contestant], analysis) for each in analysis.aggregates)
     heads = "".join(f"<th>{word}</th>" for word in head)
     return f'<table class="numbers"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(result: TaskResult, look: Look) -> str:
+def _row(result: TaskResult, look: Look, analysis: Analysis) -> str:
     reached = sum(map(math.isfinite, result.reached))
     steps = f"{result.median_reached:,.0f}" if math.isfinite(result.median_reached) else "not reached"
     cells = [
@@ -186,31 +201,33 @@ def _row(result: TaskResult, look: Look) -> str:
         escape(look.label),
         f"{result.seeds}" + (f" <small>of {result.planned}</small>" if result.seeds < result.planned else ""),
         _with_interval(result.score, ",.1f"),
-        *_compared(result.difference, result.improvement, ",.1f"),
+        *_compared(result, analysis, ",.1f"),
         f"{steps} <small>{reached}/{result.seeds}</small>" if result.reached else "",
         f"{result.median_seconds / 60:,.1f}",
     ]
     return _cells(result.contestant, cells)
 
 
-def _aggregate_row(aggregate: Aggregate, look: Look) -> str:
+def _aggregate_row(aggregate: Aggregate, look: Look, analysis: Analysis) -> str:
     cells = [
         "<i>all, normalised</i>",
         escape(look.label),
         str(aggregate.seeds),
         _with_interval(aggregate.iqm, ".3f"),
-        *_compared(aggregate.difference, aggregate.improvement, ".3f"),
+        *_compared(aggregate, analysis, ".3f"),
         "",
         "",
     ]
     return _cells(aggregate.contestant, cells)
 
 
-def _compared(difference: Estimate | None, improvement: Estimate | None, digits: str) -> tuple[str, str, str]:
-    if difference is None or improvement is None:
-        return "", "<small>reference</small>", ""
-    verdict = "established" if difference.establishes(0.0) else "<small>not established</small>"
-    return _signed(difference, digits), verdict, _with_interval(improvement, ".2f")
+def _compared(of: TaskResult | Aggregate, analysis: Analysis, digits: str) -> tuple[str, str, str]:
+    if of.difference is None or of.improvement is None:
+        label = escape(looks(analysis.data.contestants)[analysis.reference].label)
+        why = "reference" if of.contestant == analysis.reference else f"no run of {label} to compare with"
+        return "", f"<small>{why}</small>", ""
+    verdict = "established" if of.difference.establishes(0.0) else "<small>not established</small>"
+    return _signed(of.difference, digits), verdict, _with_interval(of.improvement, ".2f")
 
 
 def _cells(contestant: str, cells: list[str]) -> str:
@@ -234,14 +251,15 @@ def _making(analysis: Analysis) -> str:
     commands = "\n".join(command_line(command) for command in record.commands)
     settings = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in record.settings.items())
     shared = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in record.hyperparameters.items())
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     own = "; ".join(
         f"{shown[c.name].label}: --algo {c.algo}{''.join(f' {name}={_plain(value)}' for name, value in c.settings)}"
         for c in analysis.data.contestants
     )
     rows = {
+        "seeds": ", ".join(map(str, sorted({curve.seed for curve in analysis.data.curves}))),
         "every run": settings,
-        "hyperparameters given for all": shared or "none: each algorithm's own defaults",
+        "hyperparameters given for all": shared or "none: each algorithm's own defaults, but for the presets",
         "contestants": own,
         "presets": _presets(analysis) or "none",
         "versions": ", ".join(f"{name} {version}" for name, version in made.get("versions", {}).items() if version),
@@ -253,12 +271,18 @@ def _making(analysis: Analysis) -> str:
 
 
 def _presets(analysis: Analysis) -> str:
-    """Gammas are the task's: the same for all contestants, and seldom the default."""
-    found = {}
-    for curve in analysis.data.curves:
-        if curve.config:
-            found.setdefault(curve.env, set()).add(curve.config["hyperparameters"]["gamma"])
-    return "; ".join(f"{env}: gamma {_plain(sorted(gammas))}" for env, gammas in found.items())
+    """What the runs have from their tasks' presets; a gamma is the task's, the same for all contestants."""
+    found: dict[tuple[str, str], list[str]] = {}
+    shown = looks(analysis.data.contestants)
+    for contestant, env in product(analysis.data.contestants, analysis.data.envs):
+        config = next((c.config for c in analysis.data.curves if c.config and c.is_of(env, contestant.name)), None)
+        if config and (known := preset(env, contestant.algo)):
+            used = listed({name: config["hyperparameters"][name] for name in known})
+            found.setdefault((env, used), []).append(shown[contestant.name].label)
+    return "; ".join(
+        f"{env}: {used}" + ("" if len(names) == len(shown) else f" ({', '.join(names)})")
+        for (env, used), names in found.items()
+    )
 
 
 def _mixed(analysis: Analysis) -> str:

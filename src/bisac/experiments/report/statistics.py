@@ -36,7 +36,7 @@ class Estimate:
         if self.interval is None or self.seeds < ENOUGH_SEEDS:
             return False
         low, high = self.interval
-        return not low <= null <= high
+        return null < low or high < null
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 def to_latex(analysis: Analysis) -> str:
     """Final scores by task, for a paper with booktabs: bold what is established to differ from the reference."""
-    shown = looks(analysis.names)
+    shown = looks(analysis.data.contestants)
     seeds = sorted({result.seeds for result in analysis.results})
     lines = [
         f"% Interquartile mean of the final scores with 95% stratified bootstrap intervals; seeds: {_range(seeds)}.",
