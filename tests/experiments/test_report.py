@@ -16,7 +16,7 @@ from made_up_sweep import make_up
 from bisac.cli import run
 from bisac.errors import BisacError
 from bisac.experiments.plan import parse_contestant
-from bisac.experiments.report import statistics
+from bisac.experiments.report import figures, statistics
 from bisac.experiments.report.analysis import analyse
 from bisac.experiments.report.data import read_sweep
 from bisac.experiments.report.look import looks
@@ -218,6 +218,21 @@ def test_other_reference(sweep):
     assert analyse(read_sweep(sweep), "bisac").reference == "bisac"
     with pytest.raises(BisacError, match="the sweep has no contestant 'ppo' to compare with; it has sac, bisac"):
         analyse(read_sweep(sweep), "ppo")
+
+
+@pytest.mark.parametrize("tasks", [("Hopper-v5",), ("Hopper-v5", "Walker2d-v5")])
+def test_everything_in_a_figure_lies_within_it(tasks, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "rendered", lambda figure: drawn.append(figure) or {})
+    figures.draw_figures(analyse(read_sweep(make_up(tmp_path / "s", tasks=tasks, seeds=2, points=10)), None))
+    assert len(drawn) == 6
+    for figure in drawn:
+        figure.draw_without_rendering()
+        whole, inside = figure.bbox, figure.get_tightbbox().transformed(figure.dpi_scale_trans)
+        assert inside.x0 >= 0
+        assert inside.y0 >= 0
+        assert inside.x1 <= whole.x1
+        assert inside.y1 <= whole.y1
 
 
 def test_nothing_to_report_is_told(tmp_path, capsys):

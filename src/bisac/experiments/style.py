@@ -112,6 +112,6 @@ def rendered(figure: "Figure") -> dict[str, bytes]:
     return files
 
 
-def thousands(value: float, _: int | None) -> str:
+def thousands(value: float, _: float | None) -> str:
     """A number of steps, as an axis writes it: 20k, 1.5M."""
     return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

@@ -145,7 +145,7 @@ def efficiency(analysis: Analysis) -> Chart:
         }
     label = shown[analysis.reference].label
     layout = _layout(360, barmode="group", xaxis=_axis(None), yaxis=_axis(f"steps to {label}'s final score"))
-    note = "median over seeds; the figures count the seeds that reached it; hatched: more than half did not"
+    note = "median over seeds; the figures count the seeds that reached it; hatched: half or more did not"
     return Chart("efficiency", "Sample efficiency", note, traces, layout)
 
 

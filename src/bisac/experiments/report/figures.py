@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 3
+LEGEND_ROW = 0.16
+"""Inches."""
 
 
 def draw_figures(analysis: Analysis) -> dict[str, dict[str, bytes]]:
@@ -32,7 +34,7 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
     shown, envs = looks(analysis.data.contestants), analysis.data.envs
     columns = min(COLUMNS, len(envs))
     rows = math.ceil(len(envs) / columns)
-    with drawing(2.4 * columns + 0.6, 2.1 * rows + 0.5) as figure:
+    with drawing(2.4 * columns + 0.6, 2.1 * rows + 0.2) as figure:
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, env in zip(panels, envs, strict=False):
             curves = [curve for curve in analysis.curves if curve.env == env]
@@ -76,7 +78,7 @@ def _improvement(analysis: Analysis) -> dict[str, bytes]:
 
 def _profiles(analysis: Analysis) -> dict[str, bytes]:
     shown = looks(analysis.data.contestants)
-    with drawing(4.6, 3.0) as figure:
+    with drawing(4.6, 2.7) as figure:
         axes = figure.subplots()
         for aggregate in analysis.aggregates:
             _band(axes, shown[aggregate.contestant], analysis.taus, aggregate.profile)
@@ -95,7 +97,8 @@ def _efficiency(analysis: Analysis) -> dict[str, bytes]:
         return budget if never else result.median_reached, f"{reached}/{result.seeds}", never
 
     label = looks(analysis.data.contestants)[analysis.reference].label
-    return _bars(analysis, [r for r in analysis.results if r.reached], bar, f"steps to {label}'s final score")
+    results = [result for result in analysis.results if result.reached]
+    return _bars(analysis, results, bar, f"steps to {label}'s final score", thousands)
 
 
 def _cost(analysis: Analysis) -> dict[str, bytes]:
@@ -106,11 +109,15 @@ def _cost(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _bars(
-    analysis: Analysis, results: Sequence[TaskResult], bar: Callable[[TaskResult], tuple[float, str, bool]], title: str
+    analysis: Analysis,
+    results: Sequence[TaskResult],
+    bar: Callable[[TaskResult], tuple[float, str, bool]],
+    title: str,
+    ticks: Callable[[float, float], str] = lambda value, _: f"{value:g}",
 ) -> dict[str, bytes]:
     """A group of bars for each task; hatched where the value is only a lower bound."""
     shown, envs = looks(analysis.data.contestants), analysis.data.envs
-    with drawing(1.2 + 1.9 * len(envs), 2.8) as figure:
+    with drawing(1.2 + 1.9 * len(envs), 2.5) as figure:
         axes = figure.subplots()
         width = 0.8 / len(shown)
         for result in results:
@@ -121,6 +128,7 @@ def _bars(
             axes.annotate(text, (place, height), ha="center", va="bottom", fontsize=5)
         axes.set_xticks(range(len(envs)), envs)
         axes.set_ylabel(title)
+        axes.yaxis.set_major_formatter(ticks)
         axes.set_title(f"median over {_counted([result.seeds for result in results])}", fontsize=8)
         _legend(figure, list(shown.values()), patches=True)
         return rendered(figure)
@@ -153,7 +161,13 @@ def _legend(figure: "Figure", shown: Sequence[Look], patches: bool = False) -> N
         else Line2D([], [], color=look.colour, ls=look.line, label=look.label)
         for look in shown
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(shown)))
+    for columns in (3, 2, 1):  # the most that fit into the figure
+        legend = figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+        if columns == 1 or legend.get_window_extent().width < figure.bbox.width:
+            break
+        legend.remove()
+    # Its rows come beside what is drawn, not out of it.
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * math.ceil(len(shown) / columns))
 
 
 def _over(analysis: Analysis) -> str:
