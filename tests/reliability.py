@@ -394,7 +394,7 @@ def open_checkpoint(path, env):
     checkpoint.verify()
     algo, settings = from_config(checkpoint.config)
     envs = HostEnvs(Task(env), settings.num_envs, settings.seed)
-    check_memory(algo, envs.spec, settings.num_envs)
+    check_memory(algo, envs.spec)
     load(checkpoint, algo, envs)
 
 

@@ -141,6 +141,12 @@ BAD_INPUT = [
     (["eval", "nowhere"], "no run folder or policy file at nowhere"),
     (["eval", "."], "holds no policy"),
     (["eval", "nowhere", "--episodes", "0"], "--episodes must be at least 1"),
+    (["eval", "nowhere", "--seed", "-1"], "--seed must be from 0"),
+    (["train", "Pendulum-v1", "--algo", "ppo", "--value-clip", "inf"], "--value-clip must be a number or None"),
+    (
+        ["train", "Pendulum-v1", "--algo", "ppo", "--rollout", "32", "--num-envs", "5"],
+        "--minibatches must be at most 15",
+    ),
     (["resume", "nowhere"], "nowhere is not a run folder"),
     (["resume", "nowhere", "--gamma", "0.9"], "--gamma cannot change within a run"),
     (["resume", "nowhere", "--algo=sac"], "--algo cannot change within a run"),
@@ -192,6 +198,15 @@ def test_full_disk_at_the_end_is_told(capsys, monkeypatch, tmp_path):
     ]
     assert run(arguments) == 2
     assert "No space left on device" in capsys.readouterr().err
+
+
+def test_error_of_the_system_without_a_number_is_told(capsys, monkeypatch):
+    def lost(*_arguments):
+        raise TimeoutError("the simulator [3] does not answer")
+
+    monkeypatch.setattr("bisac.cli.train.run_training", lost)
+    assert run(["train", "Pendulum-v1"]) == 2
+    assert capsys.readouterr().err == "bisac: the simulator [3] does not answer.\n"
 
 
 def test_bare_command_shows_where_to_start(capsys):

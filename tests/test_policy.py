@@ -63,6 +63,12 @@ def test_wrong_observations_are_refused(shape):
         fresh(POLICIES["sac"]).predict(np.zeros(shape))
 
 
+@pytest.mark.parametrize("observation", [{"a": np.zeros(3)}, [[1.0], [1.0, 2.0]]])
+def test_observations_that_are_no_arrays_are_told_how_to_become_one(observation):
+    with pytest.raises(bisac.BisacError, match=r"gymnasium\.spaces\.flatten"):
+        fresh(POLICIES["sac"]).predict(observation)
+
+
 def damage(path, change):
     metadata = {"format": "bisac-policy", "version": 1, "algo": "sac", "normalisation": None}
     metadata |= {"settings": SMALL, "spec": {"env_id": "E", "obs_dim": 3, "action_low": [-1.0], "action_high": [1.0]}}

@@ -51,6 +51,13 @@ def test_flags_override_presets(flags, gamma, chosen):
     assert chosen[0].gamma == gamma
 
 
+def test_preset_is_that_of_the_environment_alone(chosen):
+    for words in (["Hopper-v5", "--out", "runs/Swimmer-v5"], ["--out", "Swimmer-v5", "--overwrite", "Hopper-v5"]):
+        with pytest.raises(StoppedError):
+            cli.run(["train", *words])
+    assert [algo.gamma for algo in chosen] == [0.99, 0.99]
+
+
 def test_python_has_them_too(chosen):
     for settings in ({}, {"preset": "none"}, {"gamma": 0.5}):
         with pytest.raises(StoppedError):

@@ -54,7 +54,7 @@ class TrainingDisplay:
 
     def begin(self, run_dir: RunDir, step: int, total: int) -> None:
         """Show where the run lies, and start the bar."""
-        self.console.print(f"run folder: {run_dir.path}", highlight=False, soft_wrap=True)
+        self.console.print(f"run folder: {escape(str(run_dir.path))}", highlight=False, soft_wrap=True)
         if step:
             self.console.print(f"going on from step {step:,}", highlight=False)
         self._bar.update(self._task, completed=step, total=total)
@@ -95,18 +95,19 @@ class TrainingDisplay:
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
     """The summary at the end of a run, and what to type next."""
-    rows, folder = outcome.rows, outcome.run_dir
+    rows, folder, curve = outcome.rows, *(escape(str(path)) for path in (outcome.run_dir.path, outcome.run_dir.curve))
     evaluated = [(row["eval_return"], row["eval_return_std"], row["step"]) for row in rows if row["step"]]
     lines = []
     if outcome.stopped_by is not None:
-        lines.append(f"[yellow]stopped early[/] and saved; go on with:  bisac resume {folder.path}")
+        go_on = f"and saved; go on with:  bisac resume {folder}"
+        lines.append(f"[yellow]stopped early[/] {go_on if outcome.resumable else 'without a checkpoint to go on from'}")
     if evaluated:
         final, spread, step = evaluated[-1]
         best, _, best_step = max(evaluated, key=lambda item: item[0] or 0.0)
         lines.append(f"final return  [bold]{final:,.1f}[/] ± {spread:,.1f} at step {step:,.0f}")
         lines.append(f"best return   [bold]{best:,.1f}[/] at step {best_step:,.0f}")
-    lines.append(f"run folder    {folder.path}")
-    lines.append(f"curve         {folder.curve}")
-    lines.append(f"next          bisac eval {folder.path} --episodes 20 --video")
+    lines.append(f"run folder    {folder}")
+    lines.append(f"curve         {curve}")
+    lines.append(f"next          bisac eval {folder} --episodes 20 --video")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from bisac.errors import BisacError
 from bisac.nets.actors import Actor
 from bisac.normalise import Normaliser
 from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
-from bisac.types import Spec
+from bisac.types import Spec, require_float32
 
 FORMAT, VERSION = "bisac-policy", 1
 
@@ -32,13 +32,19 @@ class Policy:
 
     def predict(
         self,
-        observation: np.ndarray,
+        observation: Any,  # whatever NumPy makes an array of
         state: None = None,  # noqa: ARG002  this and the next are for scripts that serve recurrent policies too
         episode_start: np.ndarray | None = None,  # noqa: ARG002
         deterministic: bool = True,
     ) -> tuple[np.ndarray, None]:
         """The action for one observation, or the actions for a batch of them."""
-        obs = np.asarray(observation, np.float32)
+        try:
+            obs = np.asarray(observation, np.float32)
+        except (TypeError, ValueError) as error:  # the environment's own dictionary, say
+            raise BisacError(
+                f"this policy takes observations as arrays of {self.spec.obs_dim} numbers; those of other spaces as "
+                f"gymnasium.spaces.flatten(env.observation_space, observation) gives them ({error})."
+            ) from error
         if obs.ndim not in (1, 2) or obs.shape[-1] != self.spec.obs_dim:
             raise BisacError(
                 f"this policy takes observations of {self.spec.obs_dim} numbers ({self.spec.env_id}), "
@@ -79,6 +85,7 @@ class Policy:
 
 def load_policy(path: Path) -> Policy:
     """Read a policy file."""
+    require_float32()
     content = read_file(path)
     metadata = unpack_metadata(content, path)
     if metadata.get("format") != FORMAT:

@@ -4,11 +4,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from bisac.errors import BisacError
+
 Metrics = dict[str, Float[Array, ""]]
 """Scalars that an update reports, by the name they have in logs."""
+
+
+def require_float32() -> None:
+    """Refuse JAX's double precision, in which networks would no longer fit their files."""
+    if jax.config.read("jax_enable_x64"):
+        raise BisacError("bisac computes in float32, and JAX is set to 64 bits; unset JAX_ENABLE_X64 in this process.")
 
 
 class Transition(NamedTuple):
@@ -59,4 +68,7 @@ class Spec:
     @cached_property
     def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
+        # Inwards where float32 has no such number: an environment may check its bounds.
+        low = np.where(low < np.asarray(self.action_low), np.nextafter(low, np.float32(np.inf)), low)
+        high = np.where(high > np.asarray(self.action_high), np.nextafter(high, np.float32(-np.inf)), high)
         return low, high, (high + low) / 2, (high - low) / 2

@@ -1,9 +1,12 @@
+from contextlib import nullcontext
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bisac.algos import A2C, PPO, Rollout
+from bisac.errors import BisacError
 from bisac.types import Spec
 
 SPEC = Spec("Some-v0", 3, (-1.0, -1.0), (1.0, 1.0))
@@ -103,5 +106,27 @@ def test_every_row_is_seen_once_an_epoch():
     """Four minibatches of five rows: the count of optimiser steps is epochs times minibatches."""
     state, _ = updated(PPO(epochs=3, minibatches=4, **SMALL))
     assert int(state.opt_state[1][0].count) == 12
-    with pytest.raises(Exception, match="--minibatches must be at most --rollout, 20"):
-        PPO(minibatches=21, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("minibatches", "num_envs", "normalise", "most"),
+    [(21, 1, False, 20), (11, 1, True, 10), (19, 3, False, 18), (20, 1, False, None), (10, 1, True, None)],
+)
+def test_minibatches_have_something_to_learn_from(minibatches, num_envs, normalise, most):
+    """Of a rollout of 20 steps, which three environments share as 18; normalised, one advantage alone is none."""
+    algo = PPO(minibatches=minibatches, normalise_advantages=normalise, **SMALL)
+    with pytest.raises(BisacError, match=f"--minibatches must be at most {most}: ") if most else nullcontext():
+        algo.check_width(num_envs)
+
+
+def test_rollout_of_one_step_has_no_normalised_advantage():
+    one = dict(rollout=1, hidden=(8,))
+    A2C(**one).check_width(1)
+    A2C(**one, normalise_advantages=True).check_width(2)
+    with pytest.raises(BisacError, match="--rollout must be at least 2 where advantages are normalised, got 1"):
+        A2C(**one, normalise_advantages=True).check_width(1)
+
+
+def test_number_or_none_is_asked_for_in_words():
+    with pytest.raises(BisacError, match="--value-clip must be a number or None, got inf"):
+        PPO(value_clip=float("inf"))

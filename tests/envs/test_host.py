@@ -7,7 +7,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from gymnasium import spaces
-from probe_envs import Counter, LinearQuadratic, Probe
+from probe_envs import Counter, LinearQuadratic, Probe, Shaped
 
 from bisac.envs.host import HostEnvs, episode_seed
 from bisac.envs.spec import Task
@@ -54,6 +54,27 @@ def test_actions_are_scaled_to_the_box(make):
     actions = [[-1.0, -1.0], [0.0, 0.5], [1.0, 1.0]]
     received = [envs.step(np.array([action], np.float32)).next_obs[0] for action in actions]
     np.testing.assert_allclose(received, [[-2.0, 0.0], [0.0, 7.5], [2.0, 10.0]])
+
+
+def test_actions_stay_inside_a_box_that_float32_rounds_outwards():
+    bounds = np.array([0.1, 0.4, 1.0, 0.3])
+    box = spaces.Box(-bounds, bounds, dtype=np.float64)
+    assert (np.abs(np.float32(bounds)) > bounds).any()
+    task = Task(lambda: Shaped(action_space=box))
+    spec = task.spec(task.make())
+    for sign in (-1.0, 1.0):
+        action = spec.to_box(np.full(4, sign, np.float32))
+        assert (np.abs(action.astype(np.float64)) <= bounds).all()
+        np.testing.assert_allclose(action, sign * bounds, rtol=1e-6)
+
+
+def test_observation_of_another_size_is_told():
+    class Larger(Counter):
+        def obs(self):
+            return np.zeros(3, np.float32)
+
+    with pytest.raises(BisacError, match=r"Larger gave an observation of shape \(3,\); its observation space has 1"):
+        HostEnvs(Task(Larger), 1, 0).reset()
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import signal
 import warnings
 from contextlib import ExitStack
 
@@ -257,6 +258,46 @@ def test_complete_run_is_left_as_it_is(straight, tmp_path):
     found, warned = resumed(straight, tmp_path / "again")
     assert found == fingerprint(straight)
     assert warned == []
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in ("progress.csv", "policy.safetensors", "best.safetensors")}
+
+
+def test_complete_run_whose_checkpoints_were_deleted_is_left_as_it_is(straight, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(straight, run)
+    shutil.rmtree(run / "checkpoints")
+    bisac.resume(run, env=Counter, verbose=False)
+    assert contents(run) == contents(straight)
+    with pytest.raises(bisac.BisacError, match=r"has a policy of step 100, but no checkpoint to go on from"):
+        bisac.resume(run, steps=200, env=Counter, verbose=False)
+    assert contents(run) == contents(straight)
+
+
+@pytest.mark.parametrize("checkpoint_every", [0, 20])
+def test_stopped_run_without_checkpoints_is_refused(checkpoint_every, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Quiet, "tick", lambda _self, step, _return: signal.raise_signal(signal.SIGINT) if step == 70 else None
+    )
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        bisac.train(Counter, out=run, **SMALL, **SHORT | {"checkpoint_every": checkpoint_every})
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)
+    before = contents(run)
+    with pytest.raises(bisac.BisacError, match=r"has a policy of step \d+, but no checkpoint to go on from"):
+        bisac.resume(run, env=Counter, verbose=False)
+    assert contents(run) == before
+
+
+def test_run_that_ended_after_its_last_stride_is_complete(tmp_path):
+    """Three environments pass 100 steps at 102."""
+    bisac.train(Counter, out=tmp_path / "run", num_envs=3, **SMALL, **SHORT)
+    before = fingerprint(tmp_path / "run")
+    for steps in (None, 100):
+        found, warned = resumed(tmp_path / "run", tmp_path / f"again-{steps}", steps=steps)
+        assert found == before
+        assert warned == []
 
 
 def test_only_length_and_saving_may_change(stopped, tmp_path):

@@ -96,6 +96,6 @@ def test_replay_that_does_not_fit_is_refused(monkeypatch):
     assert needed == 1000 * 4 * (1 + 2 + 1 + 1 + 1)
     monkeypatch.setattr(runs, "available_memory", lambda: needed - 1)
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):
-        check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec, 1)
+        check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec)
     with pytest.raises(BisacError, match="at least the number of environments, 2000"):
-        check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec, 2000)
+        algo.check_width(2000)

@@ -2,6 +2,7 @@ import csv
 import json
 import signal
 
+import jax
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -12,6 +13,8 @@ import bisac
 from bisac.algos import SAC
 from bisac.console import Quiet
 from bisac.envs.spec import Task
+from bisac.errors import BisacError
+from bisac.training import evaluate
 from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed, random_return
 from bisac.training.run_dir import RunDir
 from bisac.training.train import TrainSettings, run_training
@@ -94,6 +97,75 @@ def test_evaluation_equals_a_plain_loop(folder):
             total, length, done = total + reward, length + 1, terminated or truncated
         assert result.returns[i] == pytest.approx(total, abs=1e-5)
         assert result.lengths[i] == length
+
+
+def test_evaluation_sees_what_training_sees():
+    """An environment that resets to whole numbers and steps to others; its reward is an array of one."""
+
+    class Halves(Probe):
+        def obs(self):
+            return np.array([self.time / 2]) if self.time else np.array([0])
+
+        def step(self, action):
+            self.time += 1
+            return self.obs(), np.array([0.5]), False, self.time == 4, {}
+
+    class Notes:
+        seen = ()
+
+        def predict(self, observation):
+            self.seen = (*self.seen, float(observation[0, 0]))
+            return np.zeros((1, 2)), None
+
+    notes = Notes()
+    assert Evaluator(Task(Halves), 1, seed=0)(notes).returns == [2.0]
+    assert notes.seen == (0.0, 0.5, 1.0, 1.5)
+
+
+class Endless(Probe):
+    reward = 1.0
+
+    def step(self, action):
+        return self.obs(), self.reward, False, False, {}
+
+
+def test_endless_episode_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(evaluate, "MOST_STEPS", 50)
+    with pytest.raises(BisacError, match=r"an episode of Endless took 50 steps .* max_episode_steps=1000"):
+        random_return(Task(Endless))
+
+
+def test_reward_that_is_not_finite_is_refused():
+    class Bad(Truncated):
+        def step(self, action):
+            obs, _, *ends = super().step(action)
+            return obs, float("nan"), *ends
+
+    with pytest.raises(BisacError, match="Bad gave a reward that is not finite"):
+        random_return(Task(Bad))
+
+
+def test_one_environment_for_all_is_refused():
+    shared = Counter()
+    with pytest.raises(BisacError, match="gave the same environment twice"):
+        Evaluator(Task(lambda: shared), 2, seed=0)
+
+    class Callable(Counter):
+        def __call__(self):
+            """As the types ask for; users give environments that are not even that."""
+
+    with pytest.raises(BisacError, match="an environment was given"):
+        Task(Callable()).make()
+
+
+def test_run_too_short_to_learn_is_told(tmp_path):
+    with pytest.warns(UserWarning, match="nothing will be learned: --steps 12 end before --learning-starts 12"):
+        bisac.train(Counter, out=tmp_path / "x", **SHORT | {"steps": 12})
+
+
+def test_double_precision_is_refused(folder):
+    with jax.enable_x64(True), pytest.raises(BisacError, match="unset JAX_ENABLE_X64"):
+        bisac.load(folder)
 
 
 def test_existing_run_is_kept_unless_told(folder, tmp_path):

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
@@ -65,6 +65,10 @@ class Algorithm(ABC, Generic[State]):
     def step_of(self, update: int, num_envs: int) -> int:
         """The environment step at which an update, counted from 1, takes place."""
 
+    @abstractmethod
+    def check_width(self, num_envs: int) -> None:
+        """Refuse a number of environments that it cannot learn with."""
+
     @final
     def act(
         self, state: State, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool
@@ -94,6 +98,12 @@ class OffPolicy(Algorithm[State]):
     @abstractmethod
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """One step of learning from a batch of transitions."""
+
+    @final
+    def check_width(self, num_envs: int) -> None:
+        """The memory must hold a step of all."""
+        if self.replay_size < num_envs:
+            raise BisacError(f"--replay-size must be at least the number of environments, {num_envs}.")
 
     @final
     def step_of(self, update: int, num_envs: int) -> int:
@@ -184,4 +194,4 @@ def _kind(hint: Any) -> str:
         return " or ".join(map(_kind, get_args(hint)))
     if get_origin(hint) is tuple:
         return "a tuple of whole numbers"
-    return {float: "a number", int: "a whole number", bool: "True or False"}[hint]
+    return {float: "a number", int: "a whole number", bool: "True or False", NoneType: "None"}[hint]

@@ -160,8 +160,14 @@ class PPO(PolicyGradient):
         super().__post_init__()
         require(self, "at least 1", lambda v: v >= 1, "epochs", "minibatches")
         require(self, "positive", lambda v: v is None or v > 0, "clip", "value_clip")
-        if self.minibatches > self.rollout:
-            require(self, f"at most --rollout, {self.rollout}", lambda _: False, "minibatches")
+
+    def check_width(self, num_envs: int) -> None:
+        """A rollout is the same number of steps of each; its minibatches must hold something to learn from."""
+        steps = self.length(num_envs) * num_envs
+        least = 2 if self.normalise_advantages else 1  # the only one of its minibatch would have no advantage
+        if steps // self.minibatches < least:
+            kind = f"at most {steps // least}: rollouts have {steps} steps, and minibatches need {least}"
+            require(self, kind, lambda _: False, "minibatches")
 
     def optimiser_chain(self) -> optax.GradientTransformation:
         """Gradients cut off, then the optimiser."""
@@ -199,6 +205,11 @@ class A2C(PolicyGradient):
     """Learning rate of both networks."""
     normalise_advantages: bool = False
     """Shift and scale advantages to mean 0 and standard deviation 1 in each rollout."""
+
+    def check_width(self, num_envs: int) -> None:
+        """A rollout of one step has no advantage left once that is normalised."""
+        if self.normalise_advantages and self.length(num_envs) * num_envs < 2:
+            require(self, "at least 2 where advantages are normalised", lambda _: False, "rollout")
 
     def optimiser_chain(self) -> optax.GradientTransformation:
         """Gradients cut off, then RMSprop."""

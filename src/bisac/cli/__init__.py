@@ -52,7 +52,10 @@ def run(arguments: list[str]) -> int:
         problems.print(f"[red]bisac:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
     except OSError as error:  # a full disk, a folder that vanished: not ours to mend
-        problems.print(f"[red]bisac:[/] {error.strerror}: {error.filename or 'while writing'}.", highlight=False)
+        where = f": {error.filename}" if error.filename else ""
+        problems.print(
+            f"[red]bisac:[/] {escape(f'{error.strerror or error}{where}')}.", highlight=False, soft_wrap=True
+        )
         return 2
     except KeyboardInterrupt:
         problems.print("[red]bisac:[/] interrupted.", highlight=False)

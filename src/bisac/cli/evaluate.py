@@ -7,10 +7,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from bisac.algos.base import require
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
 from bisac.envs.spec import Task
-from bisac.errors import BisacError
 from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.training.video import record_video
 
@@ -36,8 +36,8 @@ class EvalCommand:
 def run_eval(arguments: list[str], console: Console) -> int:
     """Evaluate a policy."""
     command = parse(EvalCommand, "eval", arguments)
-    if command.episodes < 1:
-        raise BisacError(f"--episodes must be at least 1, got {command.episodes}.")
+    require(command, "at least 1", lambda v: v >= 1, "episodes")
+    require(command, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
     policy = load(command.run)
     env = command.env or policy.spec.env_id
     task = Task(env, command.env_arg if command.env else policy.spec.env_args + command.env_arg)

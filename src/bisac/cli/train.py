@@ -54,7 +54,11 @@ def run_train(arguments: list[str], console: Console) -> int:
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, dict[str, Any]]:
     """What was typed, and the preset that its hyperparameters start from."""
     algo = _named_algorithm(arguments)
-    known = {} if flag_value(arguments, "preset") == "none" else _named_preset(arguments, algo)
+    if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
+        known = next((known for word in arguments if (known := preset(word, algo))), {})
+    else:
+        plain = parse(_prefilled(REGISTRY[algo], {}), "train", arguments)
+        known = preset(plain.env, algo) if plain.preset == "auto" else {}
     return parse(_prefilled(REGISTRY[algo], known), "train", arguments), known
 
 
@@ -64,11 +68,6 @@ def _named_algorithm(arguments: list[str]) -> str:
     if name not in REGISTRY:
         raise BisacError(f"there is no algorithm '{name}'; there are {', '.join(REGISTRY)}.")
     return name
-
-
-def _named_preset(arguments: list[str], algo: str) -> dict[str, Any]:
-    """The preset of the task named in the arguments, read before parsing: it decides the flags' defaults."""
-    return next((known for word in arguments if (known := preset(word, algo))), {})
 
 
 def _prefilled(kind: type[Algorithm[Any]], known: dict[str, Any]) -> type[TrainCommand]:

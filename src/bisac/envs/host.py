@@ -122,6 +122,11 @@ class HostEnvs:
             self.started[i] += 1
             self.episodes[i] = Episode(seed)
         obs = self.backend.reset(indices, seeds)
+        if obs.shape[1:] != (self.spec.obs_dim,):
+            raise BisacError(
+                f"{self.spec.env_id} gave an observation of shape {obs.shape[1:]}; its observation space has "
+                f"{self.spec.obs_dim} numbers. The environment must be mended."
+            )
         if len(bad := np.flatnonzero(~np.isfinite(obs).all(axis=1))):
             copy = indices[bad[0]]
             raise BisacError(f"{self.spec.env_id} (copy {copy}) gave an observation that is not finite at its reset.")

@@ -57,6 +57,11 @@ class Task:
 
     def make(self, render_mode: str | None = None) -> Env:
         """One environment with flat observations; a clear error where it cannot be made or used."""
+        if isinstance(self.source, gym.Env):
+            raise BisacError(
+                f"an environment was given, {self.source}; give its id, or a function that makes one: several are "
+                f"needed, to train in and to evaluate in."
+            )
         env = self._make_by_id(self.source, render_mode) if isinstance(self.source, str) else self.source()
         _check_action_space(env, self.name(env))
         return _with_flat_observations(env, self.name(env))
@@ -146,12 +151,19 @@ def _check_action_space(env: Env, name: str) -> None:
         raise BisacError(f"'{name}' has the action space {actions}; bisac needs continuous actions (a float Box).")
     if not actions.is_bounded():
         raise BisacError(f"'{name}' has an unbounded action space {actions}; wrap it in gymnasium's RescaleAction.")
+    with np.errstate(over="ignore"):
+        width = actions.high.astype(np.float32) - actions.low.astype(np.float32)
+    if not np.isfinite(width).all():
+        raise BisacError(f"'{name}' has an action space too wide for float32, {actions}; wrap it in RescaleAction.")
 
 
 def _with_flat_observations(env: Env, name: str) -> Env:
     """Dict, Tuple and multi-dimensional observations flattened in the order of `gymnasium.spaces.flatten`."""
     observations = env.observation_space
-    if isinstance(observations, spaces.Box) and (observations.dtype == np.uint8 or len(observations.shape) > 2):
+    shape = observations.shape or ()
+    if isinstance(observations, spaces.Box) and (
+        len(shape) > 2 or (len(shape) == 2 and observations.dtype == np.uint8)
+    ):
         raise BisacError(f"'{name}' observes images {observations.shape}; bisac learns from vectors of features only.")
     if isinstance(observations, spaces.Box) and len(observations.shape) == 1:
         return env

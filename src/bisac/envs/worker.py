@@ -27,7 +27,8 @@ def reset(env: Env, seed: int) -> np.ndarray:
 def step(env: Env, action: np.ndarray) -> tuple[np.ndarray, np.float32, bool, bool]:
     """Act, in the environment's own units: observation, reward, whether terminated, whether truncated."""
     obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
-    return np.asarray(obs, np.float32), np.float32(reward), bool(terminated), bool(truncated)
+    scalar = np.asarray(reward, np.float32).item()  # some environments give an array of one
+    return np.asarray(obs, np.float32), np.float32(scalar), bool(terminated), bool(truncated)
 
 
 def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float] | None:

@@ -149,6 +149,8 @@ class Plan:
         start, own = make_algorithm(algo, known), shared | dict(contestant.settings)
         algorithm = dataclasses.replace(start, **own)
         settings = dataclasses.replace(self.settings, seed=seed, out=folder)
+        settled = settings.settled(algorithm)
+        algorithm.check_width(settled.width)
         flags = [*_flags(TrainSettings(), settings), *_flags(start, algorithm)]
         return PlannedRun(
             env,
@@ -156,7 +158,7 @@ class Plan:
             seed,
             folder,
             algorithm,
-            settings.settled(algorithm),
+            settled,
             ("train", env, "--algo", algo, *flags),
         )
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from bisac.errors import BisacError
 from bisac.experiments.plan import Contestant, Plan, PlannedRun
 from bisac.storage import read_file, write_atomic
-from bisac.training.logs import Row, read_progress
+from bisac.training.logs import read_log
 from bisac.training.run_dir import RunDir, provenance
 from bisac.training.settings import check_unchanged, to_config
 from bisac.training.signals import stop_requests
@@ -95,7 +95,7 @@ class Progress:
 
 def progress_of(run: PlannedRun) -> Progress:
     """Read a run's folder, which another process may be writing."""
-    rows = read_rows(RunDir(run.folder))
+    rows = read_log(RunDir(run.folder))
     if not rows:
         return Progress(0, 0.0, None, None, False)
     step, seconds = int(rows[-1]["step"] or 0), rows[-1]["wall_time"] or 0.0
@@ -108,14 +108,6 @@ def progress_of(run: PlannedRun) -> Progress:
 def _only_record_kept(folder: Path) -> bool:
     """Whether a run's folder is a copy of its numbers alone: what it has come to, and nothing to go on with."""
     return not ((folder / LOG).exists() or RunDir(folder).checkpoints.exists())
-
-
-def read_rows(run_dir: RunDir) -> list[Row]:
-    """The whole lines of a run's progress.csv."""
-    if not run_dir.progress.exists():
-        return []
-    text = read_file(run_dir.progress).decode()
-    return read_progress(text[: text.rfind("\n") + 1])
 
 
 def remaining_seconds(runs: Iterable[PlannedRun], told: dict[Path, Progress], slots: int) -> float | None:

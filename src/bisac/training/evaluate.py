@@ -7,12 +7,16 @@ import numpy as np
 
 from bisac.envs.host import episode_seed
 from bisac.envs.spec import Env, Task
+from bisac.envs.worker import reset
+from bisac.errors import BisacError
 from bisac.types import Spec
 
 EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
 """Take the place of an environment's index in `episode_seed`: evaluation never repeats a training episode, and
 `bisac eval` none of those by which training chose its best policy."""
 
+MOST_STEPS = 100_000
+"""Of an evaluation's episode; an environment that goes on for longer would be waited for in vain."""
 RANDOM_EPISODES = 20
 """Over which a random policy's return is measured."""
 
@@ -51,11 +55,16 @@ class Evaluator:
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
         self.envs: list[Env] = [task.make() for _ in range(episodes)]
         self.spec = task.spec(self.envs[0])
+        if len({id(env.unwrapped) for env in self.envs}) < episodes:
+            raise BisacError(
+                f"the function that makes {self.spec.env_id} gave the same environment twice; each call must make a "
+                f"new one."
+            )
         self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
     def __call__(self, policy: Acts) -> Evaluation:
         """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
-        obs = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, self.seeds, strict=True)])
+        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, self.seeds, strict=True)])
         returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
         running = np.ones(len(self.envs), bool)
         while running.any():
@@ -63,9 +72,18 @@ class Evaluator:
             for i in np.flatnonzero(running):
                 action = actions[i].reshape(self.envs[i].action_space.shape or ())
                 obs[i], reward, terminated, truncated, _ = self.envs[i].step(action)
-                returns[i] += float(reward)
+                returns[i] += np.asarray(reward).item()
                 lengths[i] += 1
                 running[i] = not (terminated or truncated)
+            if lengths.max() >= MOST_STEPS:
+                raise BisacError(
+                    f"an episode of {self.spec.env_id} took {MOST_STEPS:,} steps in an evaluation and had not ended; "
+                    f"limit it, as --env-arg max_episode_steps=1000 does."
+                )
+        if not np.isfinite(returns).all():
+            raise BisacError(
+                f"{self.spec.env_id} gave a reward that is not finite in an evaluation; it must be mended."
+            )
         return Evaluation(returns, lengths)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboardX.summary import scalar
 
-from bisac.storage import write_atomic, write_from
+from bisac.storage import read_file, write_atomic, write_from
 from bisac.training.run import Record
 from bisac.training.run_dir import RunDir
 
@@ -95,6 +95,14 @@ def read_progress(text: str) -> list[Row]:
     """The rows of a progress.csv."""
     rows = csv.DictReader(io.StringIO(text))
     return [{name: float(value) if value else None for name, value in row.items()} for row in rows]
+
+
+def read_log(run_dir: RunDir) -> list[Row]:
+    """The whole lines of a run's progress.csv, which another process may be writing."""
+    if not run_dir.progress.exists():
+        return []
+    text = read_file(run_dir.progress).decode()
+    return read_progress(text[: text.rfind("\n") + 1])
 
 
 def draw_curve(rows: list[Row], path: Path, title: str) -> None:

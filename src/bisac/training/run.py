@@ -156,12 +156,10 @@ def _finite(tree: PyTree[Array]) -> Bool[Array, "leaf"]:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)])
 
 
-def check_memory(algo: Algorithm[Any], spec: Spec, num_envs: int) -> None:
-    """Refuse a replay memory that the machine cannot hold, or that cannot hold a step, before it is allocated."""
+def check_memory(algo: Algorithm[Any], spec: Spec) -> None:
+    """Refuse a replay memory that the machine cannot hold, before it is allocated."""
     if not isinstance(algo, OffPolicy):
         return
-    if algo.replay_size < num_envs:
-        raise BisacError(f"--replay-size must be at least the number of environments, {num_envs}.")
     needed, free = replay_memory.bytes_needed(algo.replay_size, transition_like(spec)), available_memory()
     if needed > free:
         raise BisacError(
@@ -181,9 +179,11 @@ def available_memory() -> int:
 def _container_limit() -> list[int]:
     """What a container's limit leaves, where there is one (Linux, cgroup v2)."""
     try:
-        limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
-        return [int(limit) - int(used)]
-    except (OSError, ValueError):  # no such files, or a limit of "max"
+        limit, used, stat = (Path(f"/sys/fs/cgroup/memory.{name}").read_text() for name in ("max", "current", "stat"))
+        held = dict(line.split() for line in stat.splitlines())
+        cached = int(held["active_file"]) + int(held["inactive_file"])  # of files, which give way
+        return [int(limit) - int(used) + cached]
+    except (OSError, ValueError, KeyError):  # no such files, or a limit of "max"
         return []
 
 

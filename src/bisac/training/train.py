@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import Algorithm, algorithm_name
+from bisac.algos import Algorithm, OffPolicy, algorithm_name
 from bisac.envs.host import HostEnvs
 from bisac.envs.spec import EnvSource, Task
 from bisac.errors import BisacError
 from bisac.machine import tune_process
-from bisac.policy import Policy
+from bisac.policy import Policy, load_policy
 from bisac.training.checkpoint import Checkpoints, load
 from bisac.training.evaluate import Evaluator
-from bisac.training.logs import Log, Row
+from bisac.training.logs import Log, Row, read_log
 from bisac.training.loop import start
 from bisac.training.run import DivergedError, Run, check_memory
 from bisac.training.run_dir import RunDir, default_path
 from bisac.training.session import Session, Watcher
 from bisac.training.settings import TrainSettings, check_unchanged, differences, from_config, to_config
 from bisac.training.signals import stop_requests
+from bisac.types import require_float32
 
 
 @dataclass
@@ -33,20 +34,29 @@ class Outcome:
     rows: list[Row]
     stopped_by: int | None
     """The signal that stopped it early, if one did."""
+    resumable: bool
+    """Whether there is a checkpoint to go on from."""
 
 
 def run_training(source: EnvSource, algo: Algorithm[Any], settings: TrainSettings, watcher: Watcher) -> Outcome:
     """Train, and leave a run folder behind."""
+    require_float32()
     tune_process()
     settings = settings.settled(algo)
     with _environments(source, settings) as (envs, evaluator):
-        check_memory(algo, envs.spec, settings.width)
+        algo.check_width(settings.width)
+        check_memory(algo, envs.spec)
         run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
         with run_dir.training():
             run_dir.create(settings.overwrite)
             config = to_config(envs.spec.env_id, algo, settings)
             run_dir.write_config(config)
             watcher.begin(run_dir, 0, settings.steps)
+            if isinstance(algo, OffPolicy) and settings.steps <= algo.learning_starts:
+                watcher.warn(
+                    f"nothing will be learned: --steps {settings.steps:,} end before --learning-starts "
+                    f"{algo.learning_starts:,}."
+                )
             run = start(algo, envs, settings.seed)
             return _train(run, run_dir, config, settings, evaluator, Checkpoints(run_dir.checkpoints), watcher)
 
@@ -62,6 +72,7 @@ def resume_training(
 
     `source` is needed where the run was trained on a function that makes an environment.
     """
+    require_float32()
     tune_process()
     run_dir = RunDir(path)
     if not (run_dir.config.exists() or run_dir.checkpoints.is_dir()):
@@ -81,15 +92,20 @@ def resume_training(
             watcher.warn(f"{error} Using the checkpoint's copy.")
             recorded = checkpoints.kept[-1].config
         algo, settings = from_config(recorded)
+        if not checkpoints.kept and (outcome := _left_without_checkpoints(run_dir, settings, steps)):
+            return outcome
+        started_for = settings.steps
         changes = {"steps": steps, "checkpoint_every": checkpoint_every}
         settings = dataclasses.replace(settings, **{name: v for name, v in changes.items() if v is not None})
         config = to_config(str(recorded.get("env")), algo, settings)
         if checkpoints.kept:
             check_unchanged(checkpoints.kept[-1].config, config)
-            if settings.steps < (step := checkpoints.kept[-1].step):
+            # A run ends with a whole stride, and so may have taken more steps than it was started for.
+            if settings.steps < min(started_for, step := checkpoints.kept[-1].step):
                 raise BisacError(f"the run has taken {step:,} steps already; --steps must be at least that.")
         with _environments(source or config["env"], settings) as (envs, evaluator):
-            check_memory(algo, envs.spec, settings.width)
+            algo.check_width(settings.width)
+            check_memory(algo, envs.spec)
             if checkpoints.kept:
                 run, strayed = load(checkpoints.kept[-1], algo, envs)
             else:  # stopped before the first checkpoint: the same seed repeats what was lost
@@ -100,6 +116,24 @@ def resume_training(
             run_dir.policy.unlink(missing_ok=True)  # of an earlier stop; its checkpoint has it
             watcher.begin(run_dir, run.step, settings.steps)
             return _train(run, run_dir, config, settings, evaluator, checkpoints, watcher)
+
+
+def _left_without_checkpoints(run_dir: RunDir, settings: TrainSettings, steps: int | None) -> Outcome | None:
+    """What a run without checkpoints has come to; None where it never came to its first, which its seed repeats.
+
+    What it did learn is not overwritten: a complete run is left as it is, any other refused.
+    """
+    rows = read_log(run_dir)
+    taken = int(rows[-1]["step"] or 0) if rows else 0
+    never_saved = 0 < taken < settings.checkpoint_every
+    if not run_dir.policy.exists() or never_saved:
+        return None
+    if taken < max(settings.steps, steps or 0):
+        raise BisacError(
+            f"{run_dir.path} has a policy of step {taken:,}, but no checkpoint to go on from; 'bisac eval' judges it, "
+            f"'bisac train' starts another run."
+        )
+    return Outcome(load_policy(run_dir.policy), run_dir, rows, None, resumable=False)
 
 
 def _train(
@@ -127,7 +161,7 @@ def _train(
             policy, rows = session.leave()
     finally:
         log.close()
-    return Outcome(policy, run_dir, rows, stopped_by)
+    return Outcome(policy, run_dir, rows, stopped_by, bool(checkpoints.kept))
 
 
 @contextmanager

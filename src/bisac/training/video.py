@@ -3,7 +3,10 @@
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import imageio.v2 as imageio
 import numpy as np
@@ -12,7 +15,7 @@ from bisac.envs.host import episode_seed
 from bisac.envs.spec import Task
 from bisac.errors import BisacError
 from bisac.policy import Policy
-from bisac.training.evaluate import HELD_OUT_STREAM
+from bisac.training.evaluate import HELD_OUT_STREAM, MOST_STEPS
 
 MISSING_GL = (
     "MuJoCo cannot render here: the machine lacks a GL library; install Debian's libegl1 "
@@ -26,27 +29,40 @@ def record_video(policy: Policy, task: Task, folder: Path, seed: int) -> Path:
     try:
         env = task.make(render_mode="rgb_array")
         obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
-        frames, done = [env.render()], False
+        frame = env.render()
     except BisacError:
         raise
     except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
         raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
-    while not done:
-        action, _ = policy.predict(np.asarray(obs))
-        obs, _, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
-        frames.append(env.render())
-        done = terminated or truncated
-    rate = env.metadata.get("render_fps", 30)
-    env.close()
     path = folder / f"{task.name(env).replace('/', '-').replace(':', '-')}-seed{seed}.mp4"
+    partial = path.with_suffix(".partial.mp4")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():  # JAX warns of any fork; the encoder's process replaces itself at once
-            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
-            imageio.mimwrite(path, frames, fps=rate, macro_block_size=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        rate = env.metadata.get("render_fps", 30)
+        # Frame by frame: those of an episode would fill the memory.
+        writer: Any = imageio.get_writer(partial, fps=rate, macro_block_size=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        with _quiet_fork(), closing(env), writer as film:
+            film.append_data(frame)
+            for _ in range(MOST_STEPS):
+                action, _ = policy.predict(np.asarray(obs))
+                obs, _, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+                film.append_data(env.render())
+                if terminated or truncated:
+                    break
+        partial.replace(path)
     except OSError as error:
         raise BisacError(f"the video cannot be written to {path}: {error}.") from error
+    finally:
+        partial.unlink(missing_ok=True)
     return path
+
+
+@contextmanager
+def _quiet_fork() -> Iterator[None]:
+    """JAX warns of any fork; the encoder's process replaces itself at once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+        yield
 
 
 def _choose_renderer() -> None:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from bisac.errors import BisacError
 from bisac.experiments.plan import Contestant
-from bisac.experiments.sweep import Record, read_record, read_rows
+from bisac.experiments.sweep import Record, read_record
+from bisac.training.logs import read_log
 from bisac.training.run_dir import RunDir, env_folder
 
 
@@ -81,7 +82,7 @@ def read_sweep(folder: Path) -> SweepData:
 
 def _read_curve(record: Record, folder: Path, env: str, contestant: str, seed: int) -> Curve:
     run_dir = RunDir(folder / env_folder(env) / contestant / f"seed{seed}")
-    rows = [row for row in read_rows(run_dir) if row["eval_return"] is not None]
+    rows = [row for row in read_log(run_dir) if row["eval_return"] is not None]
     table = np.array([[row[column] for column in ("step", "wall_time", "eval_return")] for row in rows], float)
     table = table.reshape(-1, 3)
     # From the first evaluation that gave no number on, a run tells nothing: it counts as cut short there.
