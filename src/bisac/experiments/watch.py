@@ -46,8 +46,8 @@ def _plain(value: object) -> str:
 def duration(seconds: float) -> str:
     """A time in words."""
     minutes = seconds / 60
-    if minutes < 1:
-        return "a minute"
+    if minutes < 1.5:
+        return f"{seconds:.0f} s"
     if minutes < 90:
         return f"{minutes:.0f} min"
     hours, rest = divmod(round(minutes), 60)
@@ -59,7 +59,7 @@ class SweepDisplay:
 
     def __init__(self, console: Console):
         self._console = console
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._told = time.monotonic()
 
     def __enter__(self):
