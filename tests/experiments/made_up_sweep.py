@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from bisac.experiments.plan import Plan, parse_contestant
-from bisac.experiments.sweep import enrol
+from bisac.experiments.record import enrol
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import TrainSettings, to_config
 

@@ -1,7 +1,6 @@
 """Sweeps: what is begun, gone on with and left alone; and as a user meets them, in processes."""
 
 import csv
-import dataclasses
 import errno
 import io
 import json
@@ -21,7 +20,8 @@ from bisac.cli.arguments import from_file
 from bisac.cli.sweep import parse_sweep
 from bisac.errors import BisacError
 from bisac.experiments.plan import Plan, parse_contestant
-from bisac.experiments.sweep import Ended, Progress, enrol, execute, progress_of, read_record, remaining_seconds
+from bisac.experiments.record import read_record
+from bisac.experiments.sweep import Ended, Progress, execute, progress_of, remaining_seconds
 from bisac.experiments.watch import SweepDisplay
 from bisac.storage import exclusive
 from bisac.training.run_dir import RunDir
@@ -29,14 +29,9 @@ from bisac.training.settings import TrainSettings, to_config
 
 pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
 
-COMMAND = ["bisac", "sweep", "plan"]
 PLAN = Plan(
     ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
 )
-
-
-def measured(env):
-    return {"Pendulum-v1": -1200.0}[env]
 
 
 def pretend(run, step, seconds=None, policy=True):
@@ -167,38 +162,6 @@ def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
     # 90 steps of bisac, 100 of sac, 100 of bisac.
     assert remaining_seconds(runs, told, 2) == pytest.approx((180 + 50 + 200) / 2)
     assert remaining_seconds(runs, told, 8) == pytest.approx(200)
-
-
-def test_sweep_grows_but_does_not_change(tmp_path):
-    grown = dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),))
-    enrol(PLAN, tmp_path, COMMAND, measured)
-    record = enrol(grown, tmp_path, ["bisac", "sweep", "more"], {}.__getitem__)  # measured once
-    assert record.commands == [COMMAND, ["bisac", "sweep", "more"]]
-    assert record.random_returns == {"Pendulum-v1": -1200.0}
-    assert record == read_record(tmp_path)
-    assert [contestant.name for contestant in record.contestants] == ["sac", "bisac", "bisac-hidden=8x8"]
-    assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
-    assert len(record.runs) == 5  # what was asked for, not every combination
-    with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
-        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, COMMAND, measured)
-    with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
-        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, COMMAND, measured)
-
-
-def test_foreign_run_in_the_folder_is_refused(tmp_path):
-    run = next(PLAN.runs(tmp_path))
-    run.folder.mkdir(parents=True)
-    other = dataclasses.replace(run.algorithm, tau=0.5)
-    RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
-    with pytest.raises(BisacError, match=r"sac/seed0 holds another run than the sweep's: tau is 0.005"):
-        enrol(PLAN, tmp_path, COMMAND, measured)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
-def test_damaged_record_is_told(text, tmp_path):
-    (tmp_path / "sweep.json").write_text(text)
-    with pytest.raises(BisacError, match="is damaged"):
-        read_record(tmp_path)
 
 
 # As a user meets it.

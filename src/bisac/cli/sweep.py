@@ -18,7 +18,8 @@ from bisac.experiments.estimate import guess_seconds
 from bisac.experiments.local_engine import LocalEngine
 from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
 from bisac.experiments.ray_engine import RayEngine
-from bisac.experiments.sweep import Engine, enrol, execute, progress_of, remaining_seconds
+from bisac.experiments.record import enrol
+from bisac.experiments.sweep import Engine, execute, progress_of, remaining_seconds
 from bisac.experiments.watch import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.storage import exclusive
 from bisac.training.evaluate import random_return

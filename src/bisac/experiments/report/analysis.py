@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from bisac.errors import BisacError
+from bisac.experiments.record import command_line
 from bisac.experiments.report import statistics
 from bisac.experiments.report.data import Curve, SweepData
 from bisac.experiments.report.statistics import Band, Estimate
-from bisac.experiments.sweep import command_line
 
 REFERENCE = "sac"
 PROFILE_POINTS = 101

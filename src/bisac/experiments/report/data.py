@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from bisac.errors import BisacError
 from bisac.experiments.plan import Contestant
-from bisac.experiments.sweep import Record, read_record
+from bisac.experiments.record import Record, read_record
 from bisac.training.logs import read_log
 from bisac.training.run_dir import RunDir, env_folder
 

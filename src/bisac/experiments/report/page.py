@@ -11,12 +11,12 @@ from itertools import product
 from typing import Any
 
 from bisac.errors import BisacError
+from bisac.experiments.record import command_line
 from bisac.experiments.report import charts
 from bisac.experiments.report.analysis import Aggregate, Analysis, TaskResult
 from bisac.experiments.report.charts import Chart
 from bisac.experiments.report.look import Look, looks
 from bisac.experiments.report.statistics import ENOUGH_SEEDS, Estimate
-from bisac.experiments.sweep import command_line
 from bisac.presets import listed, preset
 
 
