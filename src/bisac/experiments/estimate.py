@@ -14,6 +14,8 @@ RATE = 60e9
 """Operations a second that a training run gets out of a core of a present-day server."""
 OVERHEAD = 1.5e-3
 """Seconds a step for all that is not the update: the environment, the dispatch, evaluations."""
+START = 10.0
+"""Seconds until a run's first step: imports, environments, compiling."""
 
 
 def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: int, cores: int) -> float:
@@ -22,7 +24,7 @@ def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: 
     runs = list(runs)
     updates = {(run.env, run.contestant): run for run in runs}
     costs = {key: OVERHEAD + _operations(run, specs[run.env]) / (RATE * cores) for key, run in updates.items()}
-    each = [run.settings.steps * costs[run.env, run.contestant] for run in runs]
+    each = [START + run.settings.steps * costs[run.env, run.contestant] for run in runs]
     return max(sum(each) / max(1, slots), *each)
 
 
