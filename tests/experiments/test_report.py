@@ -116,6 +116,7 @@ def test_page_tells_how_it_was_made(report):
     text = plain(report[1].read_text())
     for expected in ("hidden 64 64", "--algo bisac epsilon=3", "numpy " + np.__version__, "5 seeds", "0, 1, 2, 3, 4"):
         assert expected in text
+    assert not re.search("env arg|num envs", text)  # nothing was said of them
 
 
 def test_every_cell_of_the_table_says_what_is_established(report):

@@ -376,6 +376,9 @@ def test_values_of_a_file(tmp_path):
     assert plan.seeds == (1, 3)
     assert plan.hyperparameters == {"normalise_rewards": False, "anneal": True}
     assert from_file(path)[-1] == "--encoder"
+    path.write_text('seeds = "0:5"\nnum_envs = 8\nenv_arg = ["a=1"]\n')
+    after = ["--seeds", "5:9", "--num-envs=4", "--env-arg", "b=2"]
+    assert from_file(path, after) == ["--env-arg", "a=1"]
     path.write_text("[table]\nx = 1\n")
     with pytest.raises(BisacError, match=r"\[table\] is a table"):
         from_file(path)

@@ -1,7 +1,7 @@
 """Reading arguments: what tyro parses, and what must be known before it can."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -42,8 +42,13 @@ def flag_words(arguments: list[str], name: str) -> list[str]:
     return found
 
 
-def from_file(path: Path) -> list[str]:
-    """The flags that a TOML file holds under their names."""
+REPEATED = ("sweep", "env-arg")
+"""Flags of one value that may stand there several times."""
+
+
+def from_file(path: Path, after: Sequence[str] = ()) -> list[str]:
+    """The flags that a TOML file holds under their names, less those that the words after it replace."""
+    replaced = {word.removeprefix("--").partition("=")[0] for word in after if word.startswith("--")} - {*REPEATED}
     try:
         known = tomllib.loads(read_file(path).decode())
     except ValueError as error:
@@ -52,13 +57,14 @@ def from_file(path: Path) -> list[str]:
     for name, value in known.items():
         if isinstance(value, dict):
             raise BisacError(f"{path}: [{name}] is a table; flags stand alone, such as {name} = ... or steps = 100000.")
-        words += _as_flag(name.replace("_", "-"), value if isinstance(value, list) else [value])
+        if (flag := name.replace("_", "-")) not in replaced:
+            words += _as_flag(flag, value if isinstance(value, list) else [value])
     return words
 
 
 def _as_flag(name: str, values: list[object]) -> list[str]:
     """A flag and its values as they are typed."""
-    if name in ("sweep", "env-arg"):  # these are repeated, one value each
+    if name in REPEATED:
         return [word for value in values for word in (f"--{name}", str(value))]
     if name == "seeds":
         return ["--seeds", ",".join(map(str, values))]

@@ -103,7 +103,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
 def _with_file(arguments: list[str]) -> list[str]:
     """The arguments, with those of the file that stands first in its place."""
     if arguments and arguments[0].endswith(".toml"):
-        return [*from_file(Path(arguments[0])), *arguments[1:]]
+        return [*from_file(Path(arguments[0]), arguments[1:]), *arguments[1:]]
     return arguments
 
 

@@ -249,7 +249,8 @@ def _making(analysis: Analysis) -> str:
     record = analysis.data.record
     made = record.provenance
     commands = "\n".join(command_line(command) for command in record.commands)
-    settings = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in record.settings.items())
+    given = {name: value for name, value in record.settings.items() if value not in (None, [])}
+    settings = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in given.items())
     shared = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in record.hyperparameters.items())
     shown = looks(analysis.data.contestants)
     own = "; ".join(
