@@ -16,7 +16,7 @@ from bisac.envs.spec import Task
 from bisac.errors import BisacError
 from bisac.training import evaluate
 from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed, random_return
-from bisac.training.run_dir import RunDir
+from bisac.training.run_dir import RunDir, provenance
 from bisac.training.train import TrainSettings, run_training
 
 TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
@@ -161,6 +161,15 @@ def test_one_environment_for_all_is_refused():
 def test_run_too_short_to_learn_is_told(tmp_path):
     with pytest.warns(UserWarning, match="nothing will be learned: --steps 12 end before --learning-starts 12"):
         bisac.train(Counter, out=tmp_path / "x", **SHORT | {"steps": 12})
+
+
+@pytest.mark.parametrize(
+    ("typed", "recorded"),
+    [("/x/bin/bisac", "bisac"), ("/x/bisac/__main__.py", "bisac"), ("mine/run.py", "mine/run.py")],
+)
+def test_recorded_command_is_what_one_would_type(typed, recorded, monkeypatch):
+    monkeypatch.setattr("sys.argv", [typed, "train", "Hopper-v5"])
+    assert provenance()["command"] == [recorded, "train", "Hopper-v5"]
 
 
 def test_double_precision_is_refused(folder):

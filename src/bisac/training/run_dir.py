@@ -86,8 +86,14 @@ def provenance() -> dict[str, Any]:
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_VERSIONS},
         "platform": platform.platform(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "command": sys.argv,
+        "command": [_program(sys.argv[0]), *sys.argv[1:]],
     }
+
+
+def _program(path: str) -> str:
+    """`bisac`, wherever it is installed and however it was started; else the user's script."""
+    ours = Path(path).name == "bisac" or Path(path).parts[-2:] == ("bisac", "__main__.py")
+    return "bisac" if ours else path
 
 
 def _version(package: str) -> str | None:
