@@ -64,12 +64,13 @@ class Contestant:
 
 SB3_SAC, SBX_SAC = Contestant("SB3: SAC", "peers", "sb3-sac"), Contestant("SBX: SAC", "peers", "sbx-sac")
 REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac")
-SAC, BISAC = Contestant("bisac: SAC", "ours", "sac"), Contestant("bisac: Bidirectional SAC", "ours", "bisac")
+SAC, NORMALISED = Contestant("bisac: SAC, classic", "ours", "sac"), Contestant("bisac: SAC", "ours", "sac-batch")
+BISAC = Contestant("bisac: Bidirectional SAC", "ours", "bisac")
 CORRECTION = Contestant("bisac: by correction", "ours", "correction")
 LIMITS = tuple(
     Contestant(f"limit ({label})", "limit", name, False) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
 )
-ALL_SAC = (SB3_SAC, SBX_SAC, SAC, BISAC, CORRECTION)
+ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, CORRECTION)
 ALL_PPO = tuple(
     Contestant(f"{label}: PPO", script, name)
     for label, script, name in (("SB3", "peers", "sb3-ppo"), ("SBX", "peers", "sbx-ppo"), ("bisac", "ours", "ppo"))
@@ -99,7 +100,7 @@ GROUPS = (
 )
 KEEP_FREED = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
 """So that the limit does not pay glibc's page faults for results freed and allocated anew at each call."""
-STARTERS, STARTS = (SB3_SAC, SBX_SAC, SAC, BISAC), 3
+STARTERS, STARTS = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC), 3
 
 
 @dataclass

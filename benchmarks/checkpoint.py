@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--saves", type=int, default=8)
     arguments = parser.parse_args()
 
-    algo = BidirectionalSAC(replay_size=arguments.rows)
+    algo = BidirectionalSAC(replay_size=arguments.rows).settled()
     envs = HostEnvs(Task(arguments.env), 1, seed=0)
     run = start(algo, envs, seed=0)
     fill(run, arguments.rows)

@@ -13,7 +13,8 @@ from measuring import described, panels
 Case = dict[str, Any]
 """One measure of performance.json: what, env, cores, unit, and each contestant's readings by round."""
 
-SAC, BISAC, CORRECTION = "bisac: SAC", "bisac: Bidirectional SAC", "bisac: by correction"
+SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
+BISAC, CORRECTION = "bisac: Bidirectional SAC", "bisac: by correction"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,14 @@ SECTIONS = (
     Section(
         "Bare updates a second",
         ("updates",),
-        ((SAC, "limit (XLA)"), (SAC, "limit (BLAS)"), (SAC, "SBX: SAC"), (SAC, BISAC), (SAC, CORRECTION)),
+        (
+            (SAC, "limit (XLA)"),
+            (SAC, "limit (BLAS)"),
+            (SAC, "SBX: SAC"),
+            (SAC, NORMALISED),
+            (SAC, BISAC),
+            (SAC, CORRECTION),
+        ),
     ),
     Section(
         "Environment steps a second of PPO (eight environments)",

@@ -35,7 +35,7 @@ from bisac.training.loop import start, steps_of  # noqa: E402
 
 OBS, ACT = 11, 3
 ALGOS: dict[str, OffPolicy[Any]] = {
-    "SAC": SAC(learning_starts=100, replay_size=10_000),
+    "SAC": SAC(critic_norm="none", learning_starts=100, replay_size=10_000),
     "Bidirectional SAC": BidirectionalSAC(learning_starts=100, replay_size=10_000),
 }
 COLOURS = {"SAC": "#868e9b", "Bidirectional SAC": "#12406f"}
@@ -74,7 +74,7 @@ def update(algo: OffPolicy[Any], act: int = ACT, **settings: Any) -> Callable[[]
 
 def loop(algo: OffPolicy[Any], envs: int = 1, **settings: Any) -> Callable[[], object]:
     """One step of the training loop in so many environments, past the warm-up."""
-    run = start(dataclasses.replace(algo, **settings), HostEnvs(Task("Hopper-v5"), envs, seed=0), seed=0)
+    run = start(dataclasses.replace(algo, **settings).settled(), HostEnvs(Task("Hopper-v5"), envs, seed=0), seed=0)
     steps = steps_of(run, 10**9)
     while run.updates < 1:
         next(steps)
@@ -141,7 +141,10 @@ def slope(values: list[float], costs: list[float]) -> float:
 
 def memory(batches: tuple[int, ...]) -> dict[str, dict[str, float]]:
     """Megabytes that an update needs beside its arguments at 38 dimensions: with the projection and without."""
-    algos = {"SAC, VDN-a critic": SAC(critic="vdn-a"), "Bidirectional SAC": ALGOS["Bidirectional SAC"]}
+    algos = {
+        "SAC, VDN-a critic": SAC(critic="vdn-a", critic_norm="none"),
+        "Bidirectional SAC": ALGOS["Bidirectional SAC"],
+    }
 
     def megabytes(algo: OffPolicy[Any], batch: int) -> float:
         _, program = compiled_updates(dataclasses.replace(algo, batch_size=batch), sizes(OBS, 38), 1)

@@ -66,6 +66,23 @@ def mlp(net, x, *index: int):
     return x
 
 
+def normalised(norm, x, mean, var, *index: int):
+    """y = scale (x - mean) / sqrt(var + 1e-3) + shift, of the normalisation that `index` picks out of a stack."""
+    scale, shift = (np.asarray(leaf, np.float64)[index] for leaf in (norm.scale, norm.shift))
+    return scale * (x - mean) / np.sqrt(var + 1e-3) + shift
+
+
+def mlp_on_batch(net, x, *index: int):
+    """A batch through a normalised network, and the mean and variance of each layer's input in it."""
+    x, seen = np.asarray(x, np.float64), []
+    for layer, norm in enumerate(net.norms):
+        x = ACTIVATIONS[net.activation](x) if layer else x
+        seen.append((x.mean(axis=0), x.var(axis=0)))
+        weight, bias = (np.asarray(leaves[layer], np.float64)[index] for leaves in (net.weights, net.biases))
+        x = normalised(norm, x, *seen[-1], *index) @ weight + bias
+    return x, seen
+
+
 def marginal(net, twin: int, dim: int, obs, a: float):
     """Q_i(s, a_i) of one twin and one dimension: encoder and embedding, then the subnetwork on [z, e_i]."""
     act, nets = ACTIVATIONS[net.subnetworks.mlp.activation], net.subnetworks

@@ -64,20 +64,22 @@ if "ShortHopper-v0" not in gym.registry:  # as a script, this module is there tw
     gym.register("ShortHopper-v0", "reliability:ShortHopper")
 HOPPER = "reliability:ShortHopper-v0"
 
-SMALL = dict(algo="sac", hidden=(8,), batch_size=4, learning_starts=12, replay_size=40, seed=3)
+SMALL = dict(algo="sac", hidden=(8,), batch_size=16, learning_starts=12, replay_size=40, seed=3)
 SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, verbose=False)
 """A run of a moment, on a probe environment."""
 
 SETTINGS = dict(steps=600, eval_every=150, eval_episodes=1, checkpoint_every=100)
-TINY = dict(hidden=(8,), batch_size=8, learning_starts=50, replay_size=300)
+TINY = dict(hidden=(8,), batch_size=16, learning_starts=50, replay_size=300)
 FRESH = dict(hidden=(8,), rollout=30)
 VDN = dict(encoder=(8,), embedding=(4,), subnetwork=(8,), simpson_intervals=20, chebyshev_points=5)
 VARIANTS = {
     "sac": dict(algo="sac", **TINY),
+    "sac --critic-norm none": dict(algo="sac", critic_norm="none", **TINY),
     "forward-sac": dict(algo="forward-sac", **TINY, **VDN),
     "forward-sac-actor": dict(algo="forward-sac-actor", **TINY, **VDN),
     "bisac": dict(algo="bisac", **TINY, **VDN),
     "bisac --refinement correction": dict(algo="bisac", refinement="correction", **TINY, **VDN),
+    "bisac --critic-norm batch": dict(algo="bisac", critic_norm="batch", **TINY, **VDN),
     "ddpg": dict(algo="ddpg", **TINY),
     "td3": dict(algo="td3", **TINY),
     "ppo": dict(algo="ppo", minibatches=3, **FRESH),

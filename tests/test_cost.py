@@ -8,17 +8,16 @@ import jax
 import pytest
 
 from bisac.algos import SAC, BidirectionalSAC, ForwardSAC
-from bisac.training.run import transition_like
-from bisac.types import Spec
+from bisac.types import Spec, Transition
 
 HOPPER, HUMANOID = (11, 3), (348, 17)
 
 
 def lowered(algo, obs, act):
     """The update's program for a task of these sizes."""
-    spec, key = Spec("Cost", obs, (-1.0,) * act, (1.0,) * act), jax.random.key(0)
+    algo, spec, key = algo.settled(), Spec("Cost", obs, (-1.0,) * act, (1.0,) * act), jax.random.key(0)
     state = jax.eval_shape(lambda: algo.init(spec, key))
-    batch = jax.eval_shape(lambda: transition_like(spec, algo.batch_size))
+    batch = jax.eval_shape(lambda: Transition.like(spec, algo.batch_size))
     return jax.jit(algo.update, donate_argnums=0).lower(state, batch, key)
 
 
@@ -30,8 +29,8 @@ def mflop(algo, sizes):
 @pytest.mark.parametrize(
     ("algo", "sizes", "most"),
     [
-        pytest.param(SAC(), HOPPER, 572, id="sac-hopper"),
-        pytest.param(SAC(), HUMANOID, 1184, id="sac-humanoid"),
+        pytest.param(SAC(critic_norm="none"), HOPPER, 572, id="sac-hopper"),
+        pytest.param(SAC(critic_norm="none"), HUMANOID, 1184, id="sac-humanoid"),
         pytest.param(BidirectionalSAC(), HOPPER, 698, id="bisac-hopper"),
         pytest.param(BidirectionalSAC(), HUMANOID, 1988, id="bisac-humanoid"),
         pytest.param(BidirectionalSAC(refinement="correction"), HUMANOID, 2104, id="correction-humanoid"),
@@ -40,6 +39,15 @@ def mflop(algo, sizes):
 )
 def test_an_update_takes_no_more_operations_than_it_did(algo, sizes, most):
     assert 0.9 * most < mflop(algo, sizes) <= most  # far below: then the bound has gone slack
+
+
+# Of a condition XLA counts the dearer branch: the policy's step at every update, though only each third takes it.
+@pytest.mark.parametrize(
+    ("sizes", "most"), [pytest.param(HOPPER, 1.26, id="hopper"), pytest.param(HUMANOID, 1.21, id="humanoid")]
+)
+def test_a_normalised_update_takes_little_more_than_a_classic_one(sizes, most):
+    """The gradient of the critics runs through the next states too, which share the moments of the batch."""
+    assert 0.95 * most < mflop(SAC(), sizes) / mflop(SAC(critic_norm="none"), sizes) <= most
 
 
 def test_operations_grow_linearly_with_action_dimensions():

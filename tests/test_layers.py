@@ -16,7 +16,7 @@ LAYERS = (
     ("policy", "presets"),
     ("envs",),
     ("algos",),
-    ("replay", "learner", "normalise"),
+    ("replay", "learner", "scaling"),
     ("nets",),
     ("ops",),
     ("storage",),

@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from bisac.learner import Learner
 
@@ -26,3 +27,26 @@ def test_steps_are_those_of_adam():
         v = decay2 * v + (1.0 - decay2) * gradient**2
         w = w - rate * (m / (1.0 - decay**step)) / (np.sqrt(v / (1.0 - decay2**step)) + small)
         np.testing.assert_allclose(learner.model["w"], w, rtol=1e-5)
+
+
+def test_average_is_over_a_share_of_all_steps():
+    optimiser, share, steps = optax.sgd(1.0), 0.1, 200
+    learner = Learner.init({"w": jnp.zeros(())}, optimiser, averaged=True)
+    values = np.random.default_rng(0).normal(size=steps)
+    weights = np.zeros(0)
+    for t, value in enumerate(values):
+        gap = float(learner.model["w"]) - value  # steps onto the value itself
+        learner, _, _ = learner.step(optimiser, lambda model, gap=gap: (model["w"] * gap, None))
+        learner = learner.averaging(share)
+        rate = 1.0 / (1.0 + share * t)
+        weights = np.append(weights * (1.0 - rate), rate)
+    assert weights.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(learner.averaged["w"], weights @ values, rtol=1e-4)
+    np.testing.assert_allclose(learner.fixed["w"], values[-1], rtol=1e-4)
+    assert steps - weights @ np.arange(steps) == pytest.approx(share * steps, rel=0.2)  # its age
+
+
+def test_without_an_average_the_model_itself_is_taken():
+    learner = Learner.init({"w": jnp.ones(())}, optax.sgd(1.0))
+    assert learner.averaging(0.1) is learner
+    assert learner.averaged is learner.model

@@ -5,7 +5,10 @@ import bisac
 from bisac import cli
 from bisac.algos import REGISTRY
 from bisac.envs.spec import PAPER_TASKS
-from bisac.presets import GAMMA, SETTINGS, preset
+from bisac.errors import BisacError
+from bisac.experiments.plan import Plan, parse_contestant
+from bisac.presets import FAST, FAST_ENVS, GAMMA, SETTINGS, preset
+from bisac.training.settings import TrainSettings
 
 TASKS = sorted({*GAMMA, *(task for tasks in SETTINGS.values() for task in tasks)})
 
@@ -27,13 +30,18 @@ class StoppedError(Exception):
     pass
 
 
+class Seen(list):
+    settings = None
+
+
 @pytest.fixture
 def chosen(monkeypatch):
-    """The algorithm that would be trained."""
-    seen = []
+    """The algorithms that would be trained, and the settings of the last run."""
+    seen = Seen()
 
-    def stop(_source, algo, *_rest):
+    def stop(_source, algo, settings, *_rest):
         seen.append(algo)
+        seen.settings = settings
         raise StoppedError
 
     monkeypatch.setattr("bisac.cli.train.run_training", stop)
@@ -66,3 +74,57 @@ def test_python_has_them_too(chosen):
         with pytest.raises(StoppedError):
             bisac.train(env, algo, verbose=False)
     assert [algo.gamma for algo in chosen] == [0.999, 0.99, 0.5, 0.99, 0.99]
+
+
+def fast_settings(algo, settings):
+    return algo.gamma, {name: getattr(algo, name) for name in FAST["sac"]}, settings.num_envs
+
+
+FAST_ON_SWIMMER = (0.999, FAST["sac"], FAST_ENVS)
+
+
+def test_fast_stacks_on_the_tasks_own_and_yields_to_flags(chosen, capsys):
+    with pytest.raises(StoppedError):
+        cli.run(["train", "Swimmer-v5", "--algo", "sac", "--preset", "fast"])
+    assert fast_settings(chosen[0], chosen.settings) == FAST_ON_SWIMMER
+    told = capsys.readouterr().out
+    assert f"gamma 0.999, utd {FAST['sac']['utd']}" in told
+    assert f"num_envs {FAST_ENVS}" in told
+    with pytest.raises(StoppedError):
+        cli.run(["train", "Swimmer-v5", "--algo", "sac", "--preset", "fast", "--utd", "0.5", "--num-envs", "3"])
+    assert (chosen[1].utd, chosen.settings.num_envs) == (0.5, 3)
+
+
+def test_fast_in_python(chosen):
+    for env in ("Swimmer-v5", Counter):  # a function has no task whose preset is known
+        with pytest.raises(StoppedError):
+            bisac.train(env, "sac", preset="fast", verbose=False)
+    assert fast_settings(chosen[0], chosen.settings) == FAST_ON_SWIMMER
+    assert fast_settings(chosen[1], chosen.settings) == (0.99, *FAST_ON_SWIMMER[1:])
+    with pytest.raises(BisacError, match="needs the algorithm by its name"):
+        bisac.train("Swimmer-v5", REGISTRY["sac"](), preset="fast", verbose=False)
+
+
+def test_fast_in_a_sweep(tmp_path, chosen):
+    contestants = (parse_contestant("sac"), parse_contestant("sac:preset=fast,hidden=8x8"))
+    plain, fast = Plan(("Swimmer-v5",), contestants, (0,), TrainSettings(steps=100), {}).runs(tmp_path)
+    assert plain.folder.parent.name == "sac"
+    assert fast.folder.parent.name == "sac-fast-hidden=8x8"
+    assert fast_settings(fast.algorithm, fast.settings) == FAST_ON_SWIMMER
+    with pytest.raises(StoppedError):
+        cli.run(list(fast.arguments))
+    assert chosen[0].settled() == fast.algorithm
+    assert chosen.settings.settled(chosen[0]) == fast.settings
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["train", "Hopper-v5", "--preset", "fast"], "there is no fast preset for bisac; there is one for sac."),
+        (["sweep", "--env", "A", "--algo", "ppo:preset=fast", "--steps", "1", "--out", "x"], "no fast preset for ppo"),
+        (["sweep", "--env", "A", "--algo", "sac:preset=fats", "--steps", "1", "--out", "x"], "got 'fats'"),
+    ],
+)
+def test_a_preset_that_is_not_there_is_told(words, sentence, capsys):
+    assert cli.run(words) == 2
+    assert sentence in capsys.readouterr().err

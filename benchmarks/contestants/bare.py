@@ -9,7 +9,6 @@ from jaxtyping import Array, Key, PyTree
 
 from bisac.algos import OffPolicy
 from bisac.replay import add, init, sample
-from bisac.training.run import transition_like
 from bisac.types import Metrics, Spec, Transition
 
 ROWS = 4096
@@ -22,10 +21,10 @@ def sizes(obs: int, act: int) -> Spec:
 
 def compiled_updates(algo: OffPolicy[Any], spec: Spec, count: int) -> tuple[Callable[[], None], Any]:
     """What runs so many updates in one call, and the compiled program."""
-    key = jax.random.key(0)
-    rows = transition_like(spec, ROWS)
+    algo, key = algo.settled(), jax.random.key(0)
+    rows = Transition.like(spec, ROWS)
     noise = Transition(*(jnp.tanh(jax.random.normal(key, leaf.shape)) for leaf in rows))
-    memory = add(init(ROWS, transition_like(spec), ROWS), noise)
+    memory = add(init(ROWS, Transition.like(spec), ROWS), noise)
 
     def updates(state: PyTree[Array], keys: Key[Array, "count"]) -> tuple[PyTree[Array], Metrics]:
         def one(state: PyTree[Array], key: Key[Array, ""]) -> tuple[PyTree[Array], Metrics]:

@@ -16,7 +16,8 @@ from bisac import console
 FOREVER = 10**9
 ROLLOUT = 2048
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "sac": ("sac", {}),
+    "sac": ("sac", {"critic_norm": "none"}),
+    "sac-batch": ("sac", {"num_envs": 1}),
     "bisac": ("bisac", {}),
     "correction": ("bisac", {"refinement": "correction"}),
     "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),

@@ -7,14 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bisac import presets
-from bisac.algos import Algorithm, make_algorithm
+from bisac.algos import REGISTRY, Algorithm, make_algorithm
 from bisac.console import Quiet, TrainingDisplay
 from bisac.envs.backends import BackendName
 from bisac.envs.spec import EnvSource, to_args
 from bisac.errors import BisacError
 from bisac.policy import Policy, load_policy
-from bisac.presets import Preset
+from bisac.presets import Preset, Start, chosen
 from bisac.training.run_dir import RunDir
 from bisac.training.settings import TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
@@ -39,17 +38,21 @@ def train(
 ) -> Policy:
     """Train on an environment's id, or on a function that makes a Gymnasium environment.
 
-    Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the task's preset
-    stands under those that are not given, if the algorithm is given by name. `env_args` are what an id's environment
+    Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the preset stands
+    under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
+    simulators that cost less than an update, "none" is the plain defaults. `env_args` are what an id's environment
     is made with. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
-    known = presets.preset(env, algo) if preset == "auto" and isinstance(env, str) and isinstance(algo, str) else {}
-    algorithm = make_algorithm(algo, known | hyperparameters)
+    if preset == "fast" and not isinstance(algo, str):
+        raise BisacError('preset="fast" needs the algorithm by its name, such as "sac".')
+    env_id = env if isinstance(env, str) else None
+    begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
+    algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)
     folder = Path(out) if out is not None else None
     settings = TrainSettings(
         steps,
         seed,
-        num_envs,
+        num_envs or begin.num_envs,
         eval_every,
         eval_episodes,
         checkpoint_every,

@@ -3,10 +3,13 @@
 Gamma belongs to the task, not to the algorithm: with it the question changes, so all algorithms get the same.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-Preset = Literal["auto", "none"]
-"""Whether `preset` is asked, or the plain defaults are taken."""
+from bisac.errors import BisacError
+
+Preset = Literal["auto", "fast", "none"]
+"""Where settings start from: what suits the task; that, and then the least seconds to a good policy (for simulators
+that cost less than an update); or the plain defaults."""
 
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
@@ -30,6 +33,38 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "BipedalWalker": {"gae_lambda": 0.9, "value_weight": 0.4, "learning_rate": 9.6e-4},
     },
 }  # fmt: skip
+
+
+FAST: dict[str, dict[str, Any]] = {
+    # Few updates, each of them for all networks: docs/performance.md has the measurements.
+    "sac": {"utd": 0.125, "policy_delay": 1},
+}
+FAST_ENVS = 8
+"""Environments of the fast preset."""
+
+
+class Start(NamedTuple):
+    """Where the settings of a run start from."""
+
+    hyperparameters: dict[str, Any]
+    num_envs: int | None = None
+    """Environments stepped together; None leaves that to the algorithm."""
+
+    def listed(self) -> str:
+        """What it sets, for people."""
+        return listed(self.hyperparameters | ({"num_envs": self.num_envs} if self.num_envs else {}))
+
+
+def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
+    """What a preset sets for an algorithm on a task; without an id there is no task that it knows."""
+    if which == "none":
+        return Start({})
+    for_task = preset(env_id, algo) if env_id else {}
+    if which == "auto":
+        return Start(for_task)
+    if algo not in FAST:
+        raise BisacError(f"there is no fast preset for {algo}; there is one for {', '.join(FAST)}.")
+    return Start(for_task | FAST[algo], FAST_ENVS)
 
 
 def preset(env_id: str, algo: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -31,6 +32,12 @@ class Transition(NamedTuple):
     """0 where the episode terminated, else 1: a truncated episode still bootstraps."""
     next_obs: Float[Array, "*batch obs"]
     """The observation the action led to, even where the episode ended and another began."""
+
+    @staticmethod
+    def like(spec: "Spec", *batch: int) -> "Transition":
+        """A transition of zeros, or a batch of them, of the right shapes."""
+        obs, action, scalar = jnp.zeros((*batch, spec.obs_dim)), jnp.zeros((*batch, spec.action_dim)), jnp.zeros(batch)
+        return Transition(obs, action, scalar, scalar, obs)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from bisac.types import Spec, Transition
 def test_rewards_on_another_scale_give_the_same_step(refinement, epsilon):
     """Q and alpha times a hundred: q, its projection and the step of the actor stay as they are."""
     algo = BidirectionalSAC(refinement=refinement, hidden=(8,), batch_size=16, critic_lr=1e-12, epsilon=epsilon)
+    algo = algo.settled()
     spec, key = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0)), jax.random.key(1)
     fresh = jax.jit(algo.init, static_argnums=0)(spec, key)
     # Last layers in proportion: then Q is.

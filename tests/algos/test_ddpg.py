@@ -23,7 +23,7 @@ def same(left, right):
 
 
 def test_critic_regresses_onto_the_target_networks_value():
-    algo = DDPG(hidden=(8,), gamma=0.9)
+    algo = DDPG(hidden=(8,), gamma=0.9).settled()
     state = algo.init(SPEC, KEYS[4])
     next_q = state.target_critic(BATCH.next_obs, state.target_actor(BATCH.next_obs))[0]
     q = state.critic.model(BATCH.obs, BATCH.action)[0]
@@ -33,7 +33,7 @@ def test_critic_regresses_onto_the_target_networks_value():
 
 
 def test_ddpg_moves_everything_at_every_update():
-    algo = DDPG(hidden=(8,), tau=0.1)
+    algo = DDPG(hidden=(8,), tau=0.1).settled()
     state = algo.init(SPEC, KEYS[4])
     assert state.critic.model.mlp.weights[0].shape[0] == 1
     after, _ = jax.jit(algo.update)(state, BATCH, KEYS[5])
@@ -45,7 +45,7 @@ def test_ddpg_moves_everything_at_every_update():
 
 
 def test_td3_delays_the_actor_and_the_targets():
-    algo = TD3(hidden=(8,), policy_delay=3)
+    algo = TD3(hidden=(8,), policy_delay=3).settled()
     state, update = algo.init(SPEC, KEYS[4]), jax.jit(algo.update)
     assert state.critic.model.mlp.weights[0].shape[0] == 2
     for number in range(1, 7):
@@ -58,7 +58,7 @@ def test_td3_delays_the_actor_and_the_targets():
 
 
 def test_td3_takes_the_smaller_twin():
-    algo = TD3(hidden=(8,), gamma=0.9, target_noise=0.0)
+    algo = TD3(hidden=(8,), gamma=0.9, target_noise=0.0).settled()
     state = algo.init(SPEC, KEYS[4])
     next_q = state.target_critic(BATCH.next_obs, state.target_actor(BATCH.next_obs)).min(axis=0)
     target = BATCH.reward + 0.9 * BATCH.discount * next_q
@@ -78,7 +78,7 @@ def test_noise_is_cut_off_and_stays_in_the_box():
 
 
 def test_exploration_noise_is_the_keys():
-    algo = DDPG(hidden=(8,), exploration_noise=0.1)
+    algo = DDPG(hidden=(8,), exploration_noise=0.1).settled()
     state, obs = algo.init(SPEC, KEYS[4]), BATCH.obs
     quiet = algo.act(state, obs, KEYS[0], explore=False)
     first, again, other = (algo.act(state, obs, key, explore=True) for key in (KEYS[0], KEYS[0], KEYS[1]))

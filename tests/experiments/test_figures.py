@@ -25,7 +25,7 @@ from bisac.training.loop import start
 from bisac.training.manifest import read_manifest
 from bisac.training.settings import TrainSettings, to_config
 
-TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=8, learning_starts=16, replay_size=200)
+TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=16, learning_starts=16, replay_size=200)
 COARSE = ["--states", "3", "--intervals", "20"]
 ALGORITHMS = {
     "joint": BidirectionalSAC(decomposition="joint", **TINY),
@@ -43,6 +43,7 @@ def four_dimensional():
 def save_untrained(out, algo, env):
     """Two checkpoints of a run that has random networks and a random memory: learning would take long to compile."""
     envs, draws = HostEnvs(Task(env), 1, seed=0), np.random.default_rng(0)
+    algo = algo.settled()
     fresh, checkpoints = start(algo, envs, 0), Checkpoints(out / "checkpoints")
     fresh.record.progress = "step,eval_return\n"
     rows = jax.tree.map(lambda leaf: jnp.asarray(draws.uniform(-1, 1, leaf.shape), leaf.dtype),

@@ -93,7 +93,7 @@ def test_commands_give_what_was_planned():
         words = list(run.arguments[1:])
         command, _ = parse_train(words)
         assert (command.env, command.algo) == (run.env, run.contestant.algo)
-        assert command.hyperparameters == run.algorithm
+        assert command.hyperparameters.settled() == run.algorithm
         assert command.run.settled(command.hyperparameters) == run.settings
 
 
@@ -113,11 +113,15 @@ def test_same_names_are_refused():
 
 
 def test_guess_counts_the_products_of_an_update():
-    """A SAC update multiplies a hidden layer with a batch 16 times."""
+    """A classic SAC update multiplies a hidden layer with a batch 16 times."""
     narrow, wide = (
         guess_seconds(
             Plan(
-                ("Pendulum-v1",), (parse_contestant("sac"),), (0, 1), TrainSettings(steps=10), {"hidden": (w, w)}
+                ("Pendulum-v1",),
+                (parse_contestant("sac:critic_norm=none"),),
+                (0, 1),
+                TrainSettings(steps=10),
+                {"hidden": (w, w)},
             ).runs(Path("out")),
             {"Pendulum-v1": Spec("Pendulum-v1", 3, (-1.0,), (1.0,))},
             slots=2,

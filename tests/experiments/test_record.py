@@ -36,12 +36,20 @@ def test_sweep_grows_but_does_not_change(tmp_path):
         enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, COMMAND, measured)
 
 
-def test_foreign_run_in_the_folder_is_refused(tmp_path):
-    run = next(PLAN.runs(tmp_path))
+@pytest.mark.parametrize(
+    ("algo", "change", "problem"),
+    [
+        ("sac", {"critic_lr": 0.5}, "critic_lr is 0.001"),
+        ("sac", {"critic_norm": "none"}, "critic_norm is 'batch'"),
+        ("bisac", {"tau": 0.5}, "tau is 0.005"),
+    ],
+)
+def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
+    run = next(run for run in PLAN.runs(tmp_path) if run.contestant.algo == algo)
     run.folder.mkdir(parents=True)
-    other = dataclasses.replace(run.algorithm, tau=0.5)
+    other = dataclasses.replace(run.algorithm, **change)
     RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
-    with pytest.raises(BisacError, match=r"sac/seed0 holds another run than the sweep's: tau is 0.005"):
+    with pytest.raises(BisacError, match=f"/{algo}/seed0 holds another run than the sweep's: {problem}"):
         enrol(PLAN, tmp_path, COMMAND, measured)
 
 

@@ -175,7 +175,7 @@ eval-every = 500
 eval-episodes = 1
 checkpoint-every = 500
 hidden = [8]
-batch-size = 8
+batch-size = 16
 replay-size = 4000
 learning-starts = 100
 """

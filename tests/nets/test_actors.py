@@ -109,7 +109,7 @@ def test_zero_correction_is_the_projection():
 
 def test_correction_starts_small_but_not_dead():
     correction = CorrectedActor.init_correction(jax.random.key(0), OBS, ACT, (8, 8), "relu")
-    for offset in CorrectedActor.offsets(correction, S):
+    for offset in CorrectedActor.offsets(jax.vmap(correction)(S)):
         assert 0.0 < np.abs(offset).max() < 0.02
     assert np.abs(correction.weights[0]).max() > 0.1
 
@@ -149,7 +149,7 @@ def sharp_rewards(updates: int, batch: int) -> Transition:
 
 @pytest.fixture(scope="module")
 def trained() -> Marginals:
-    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3)
+    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3).settled()
     spec = Spec("sharp rewards", OBS, (-1.0,) * ACT, (1.0,) * ACT)
     state = jax.jit(partial(algo.init, spec))(jax.random.key(0))
 

@@ -86,10 +86,13 @@ def resumed(source, tmp_path, **changes):
 VARIANTS = [
     ("sac", 1),
     ("sac", 3),
+    ("sac --critic-norm none", 1),
+    ("sac --critic-norm none", 3),
     ("forward-sac", 3),
     ("forward-sac-actor", 1),
     ("bisac", 3),
     ("bisac --refinement correction", 1),
+    ("bisac --critic-norm batch", 3),
     ("ddpg", 3),
     ("td3", 1),
     ("ppo", 3),
@@ -398,7 +401,7 @@ def test_bad_numbers_never_replace_a_good_checkpoint(tmp_path):
 
 
 def test_bad_parameters_are_named():
-    run = start(SAC(hidden=(8,), replay_size=10), HostEnvs(Task(Counter), 1, 0), 0)
+    run = start(SAC(hidden=(8,), replay_size=10).settled(), HostEnvs(Task(Counter), 1, 0), 0)
     check_sound(run)
     run.training = eqx.tree_at(
         lambda t: t.algo.critic.model, run.training, replace_fn=lambda m: jax.tree.map(lambda a: a * np.nan, m)

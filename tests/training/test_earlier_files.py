@@ -67,6 +67,23 @@ def test_policy_acts_as_it_did():
     np.testing.assert_allclose(policy.predict(obs)[0], 2.0 * np.tanh(mean[:, :1]), rtol=1e-5)
 
 
+def test_sweep_goes_on_where_its_classic_form_is_named(tmp_path):
+    shutil.copytree(CLASSIC / "sweep", tmp_path / "sweep")
+    command = json.loads((CLASSIC / "sweep" / "sweep.json").read_text())["commands"][0][1:]
+    refused = as_a_user(*command, "--batch-size", "16", cwd=tmp_path)  # 8 would be refused as such
+    assert refused.returncode == 2
+    told = " ".join(refused.stderr.split())
+    assert "was begun with critic-norm none, now it is by default" in told
+    assert "Give --critic-norm none again, or choose another --out." in told
+    result = as_a_user(*command, "--critic-norm", "none", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    then, now = (
+        load_file(place / "sweep" / "Pendulum-v1" / "sac" / "seed0" / "policy.safetensors")
+        for place in (CLASSIC, tmp_path)
+    )
+    assert all(np.array_equal(then[name], now[name]) for name in then)
+
+
 def test_sweep_is_read_and_reported(tmp_path):
     shutil.copytree(CLASSIC / "sweep", tmp_path / "sweep")
     assert [contestant.name for contestant in read_record(tmp_path / "sweep").contestants] == ["sac", "bisac"]

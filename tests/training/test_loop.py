@@ -10,13 +10,14 @@ from bisac.envs.spec import Task
 from bisac.errors import BisacError
 from bisac.training import run as runs
 from bisac.training.loop import learn_and_act, off_policy_steps, start
-from bisac.training.run import check_memory, take_metrics, transition_like
+from bisac.training.run import check_memory, take_metrics
+from bisac.types import Transition
 
-TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
+TINY = dict(hidden=(8,), batch_size=16, learning_starts=12, replay_size=1000)
 
 
 def finished_run(algo, env, count, steps):
-    run = start(algo, HostEnvs(Task(env), count, seed=3), seed=3)
+    run = start(algo.settled(), HostEnvs(Task(env), count, seed=3), seed=3)
     episodes = [episode for finished in off_policy_steps(run, steps) for episode in finished]
     return run, episodes
 
@@ -65,7 +66,7 @@ def test_updates_follow_the_ratio(utd, count):
 
 
 def test_actions_are_uniform_before_learning_starts():
-    run, _ = finished_run(SAC(hidden=(8,), batch_size=4, learning_starts=600, replay_size=600), Counter, 1, steps=600)
+    run, _ = finished_run(SAC(hidden=(8,), batch_size=16, learning_starts=600, replay_size=600), Counter, 1, steps=600)
     actions = np.asarray(run.training.replay.storage.action)
     assert np.abs(actions).max() <= 1.0
     assert np.histogram(actions, bins=4, range=(-1, 1))[0] == pytest.approx(300, abs=60)
@@ -84,7 +85,7 @@ def test_metrics_are_means_since_last_taken():
 
 
 def test_memory_never_exceeds_its_size():
-    algo = SAC(hidden=(8,), batch_size=4, learning_starts=10, replay_size=20)
+    algo = SAC(hidden=(8,), batch_size=16, learning_starts=10, replay_size=20)
     run, _ = finished_run(algo, Counter, 3, steps=90)
     assert run.training.replay.capacity == 18  # the largest multiple of three environments
     assert int(run.training.replay.size) == 18
@@ -92,7 +93,7 @@ def test_memory_never_exceeds_its_size():
 
 def test_replay_that_does_not_fit_is_refused(monkeypatch):
     algo = SAC(replay_size=1000)
-    needed = replay_memory.bytes_needed(1000, transition_like(HostEnvs(Task(Counter), 1, 0).spec))
+    needed = replay_memory.bytes_needed(1000, Transition.like(HostEnvs(Task(Counter), 1, 0).spec))
     assert needed == 1000 * 4 * (1 + 2 + 1 + 1 + 1)
     monkeypatch.setattr(runs, "available_memory", lambda: needed - 1)
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):

@@ -19,7 +19,7 @@ from bisac.training.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluato
 from bisac.training.run_dir import RunDir, provenance
 from bisac.training.train import TrainSettings, run_training
 
-TINY = dict(hidden=(8,), batch_size=4, learning_starts=12, replay_size=1000)
+TINY = dict(hidden=(8,), batch_size=16, learning_starts=12, replay_size=1000)
 SHORT = dict(algo="sac", steps=60, eval_every=20, eval_episodes=3, verbose=False, **TINY)
 
 
@@ -39,7 +39,7 @@ def test_run_folder_is_complete(folder):
     config = json.loads((folder / "config.json").read_text())
     assert config["algo"] == "sac"
     assert config["env"] == "Counter"
-    assert config["hyperparameters"]["batch_size"] == 4
+    assert config["hyperparameters"]["batch_size"] == 16
     assert config["run"]["steps"] == 60
     assert config["versions"]["jax"]
     assert [row["step"] for row in rows(folder)] == ["20", "40", "60"]

@@ -65,6 +65,11 @@ def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) 
 
 
 def algorithm_from_json(name: str, settings: dict[str, Any]) -> Algorithm[Any]:
-    """The algorithm that a file of ours names: JSON's lists are the tuples that settings hold."""
+    """The algorithm that a file of ours names: JSON's lists are the tuples that settings hold.
+
+    A file that says nothing of normalised critics is older than they are, and means classic ones.
+    """
     tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
-    return make_algorithm(name, tuples)
+    if any(field.name == "critic_norm" for field in dataclasses.fields(make_algorithm(name, {}))):
+        tuples = {"critic_norm": "none"} | tuples
+    return make_algorithm(name, tuples).settled()

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from types import NoneType, UnionType
 from typing import (
     Any,
-    ClassVar,
     Generic,
     Literal,
     NamedTuple,
@@ -31,13 +30,15 @@ from bisac.types import Metrics, Spec, Transition
 
 State = TypeVar("State")
 
+Settled = TypeVar("Settled", bound="Algorithm[Any]")
+
+Auto = Literal["auto"]
+"""In the place of a number that depends on other settings: `Algorithm.settled` puts it there."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm(ABC, Generic[State]):
     """Hyperparameters, and how to start, act and learn with them."""
-
-    usual_envs: ClassVar[int] = 1
-    """Environments that it is trained in unless told otherwise."""
 
     gamma: float = 0.99
     """Discount of future rewards."""
@@ -53,13 +54,30 @@ class Algorithm(ABC, Generic[State]):
                 raise BisacError(f"--{name.replace('_', '-')} must be {_kind(hints[name])}, got {value!r}.")
         require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gamma")
 
+    @final
+    def settled(self: Settled) -> Settled:
+        """The same settings with numbers in the place of auto; a run begins with this, and records it."""
+        return dataclasses.replace(self, **{k: v for k, v in self.automatic().items() if getattr(self, k) == "auto"})
+
+    def automatic(self) -> dict[str, Any]:
+        """What auto stands for, by the setting's name, given the other settings; members add their own."""
+        return {}
+
     @abstractmethod
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
-        """A fresh state; every leaf of it is an array."""
+        """A fresh state; every leaf of it is an array. The settings must be settled."""
 
     @abstractmethod
     def actor(self, state: State) -> Actor:
-        """The policy that the state holds."""
+        """The policy that explores, and that learning improves."""
+
+    @abstractmethod
+    def policy(self, state: State) -> Actor:
+        """The policy that is evaluated and saved: the actor, or its mean over its last steps."""
+
+    @abstractmethod
+    def usual_envs(self) -> int:
+        """Environments that it is trained in unless told otherwise."""
 
     @abstractmethod
     def step_of(self, update: int, num_envs: int) -> int:
@@ -73,8 +91,8 @@ class Algorithm(ABC, Generic[State]):
     def act(
         self, state: State, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool
     ) -> Float[Array, "batch act"]:
-        """Actions in [-1, 1]: sampled to explore, else deterministic."""
-        return self.actor(state).act(obs, key, explore)
+        """Actions in [-1, 1]: sampled from the actor to explore, else those of the policy that is evaluated."""
+        return (self.actor if explore else self.policy)(state).act(obs, key, explore)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +112,10 @@ class OffPolicy(Algorithm[State]):
         super().__post_init__()
         require(self, "at least 1", lambda v: v >= 1, "batch_size", "replay_size", "learning_starts")
         require(self, "positive", lambda v: v > 0.0, "utd")
+
+    @abstractmethod
+    def begin(self, state: State, warm_up: Transition) -> State:
+        """The state as learning starts, given the transitions of the uniformly random steps before it."""
 
     @abstractmethod
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
@@ -130,8 +152,6 @@ class Rollout(NamedTuple):
 class OnPolicy(Algorithm[State]):
     """What learning from fresh rollouts needs."""
 
-    usual_envs: ClassVar[int] = 8
-
     rollout: int = 2048
     """Environment steps between updates, summed over the environments."""
     normalise_observations: bool = True
@@ -154,6 +174,11 @@ class OnPolicy(Algorithm[State]):
         """Learn from a rollout; `remaining` falls from 1 to 0 over the run."""
 
     @final
+    def usual_envs(self) -> int:
+        """Several: the more, the less a rollout's steps depend on each other."""
+        return 8
+
+    @final
     def length(self, num_envs: int) -> int:
         """Steps of each environment in a rollout."""
         return max(1, self.rollout // num_envs)
@@ -171,6 +196,15 @@ def require(settings: object, kind: str, holds: Callable[[Any], bool], *names: s
         values = value if isinstance(value, tuple) else (value,)
         if not values or not all(holds(v) for v in values):
             raise BisacError(f"--{name.replace('_', '-')} must be {kind}, got {value}.")
+
+
+Number = TypeVar("Number", int, float)
+
+
+def number(setting: Number | Auto) -> Number:
+    """A setting that is settled."""
+    assert setting != "auto", "an algorithm's settings must be settled before it is used: algo.settled()"
+    return setting
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -1,18 +1,19 @@
 """Bidirectional SAC: reverse KL refines the policy in the neighbourhood of the forward-KL projection."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import require
+from bisac.algos.base import Auto, require
 from bisac.algos.soft import Projecting, SoftState
+from bisac.algos.td import in_rewards, norm_metrics
 from bisac.learner import Learner
 from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
 from bisac.nets.mlp import MLP
+from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
@@ -37,56 +38,71 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
     """An actor drawn towards the projection (the paper's equation), or the projection plus a learned correction."""
     spread: Spread = "std"
     """Penalty: how widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
-    actor_lr: float = 3e-4
-    """Learning rate of the actor, or of the correction."""
+    actor_lr: float | Auto = "auto"
+    """Learning rate of the actor, or of the correction; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive", lambda v: v > 0, "actor_lr")
+        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
+
+    def automatic(self) -> dict[str, Any]:
+        """What auto stands for."""
+        return super().automatic() | {"actor_lr": 1e-3 if self.critic_norm == "batch" else 3e-4}
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
         """Fresh networks."""
         actor_key, critic_key = jax.random.split(key)
         make = GaussianActor.init if self.refinement == "penalty" else CorrectedActor.init_correction
         actor: GaussianActor | MLP = make(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
-        return self.init_soft(spec, critic_key, "vdn-a", Learner.init(actor, optax.adam(self.actor_lr)))
+        return self.init_soft(spec, critic_key, "vdn-a", self.learner(actor, self.actor_lr))
 
     def actor(self, state: State) -> TanhGaussianActor:
         """The actor network, or the projection and its correction."""
-        model = state.actor.model
+        return self._acting(state, state.actor.fixed)
+
+    def policy(self, state: State) -> TanhGaussianActor:
+        """The actor network averaged, or the projection and its averaged correction."""
+        return self._acting(state, state.actor.averaged)
+
+    def _acting(self, state: State, model: GaussianActor | MLP) -> TanhGaussianActor:
         if isinstance(model, GaussianActor):
             return model
-        return CorrectedActor(self.projected(state.critic.model, state.temperature), model)
+        return CorrectedActor(self.projected(state.critic.fixed, state.temperature), model)
 
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """Critics, then actor near the projection, then temperature."""
         next_key, actor_key = jax.random.split(key)
-        critic, target_critic, critic_metrics = self.step_critic(
-            state, batch, self.actor(state)(batch.next_obs), next_key
-        )
-        projected, projection_metrics = self.project(critic.model, state.temperature, batch.obs)
+        critic, metrics = self.step_critic(state, batch, self.actor(state)(batch.next_obs), next_key)
 
-        def loss(actor: GaussianActor | MLP):
-            policy, distance = self._refined(actor, projected, batch.obs)
-            action, log_prob = policy.sample(actor_key)
-            reverse = reverse_kl_loss(log_prob, critic.model(batch.obs, action), state.alpha)
-            # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
-            return reverse + state.alpha * self.epsilon * (distance.mean + distance.spread), (log_prob, distance)
+        def improve():
+            projected, told = self.project(critic.fixed, state.temperature, batch.obs)
 
-        actor, actor_loss, (log_prob, distance) = state.actor.step(optax.adam(self.actor_lr), loss)
-        temperature, temperature_metrics = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-        metrics = {"actor_loss": actor_loss, "penalty_mean": distance.mean, "penalty_spread": distance.spread}
-        metrics |= critic_metrics | projection_metrics | temperature_metrics
-        return SoftState(actor, critic, target_critic, temperature), metrics
+            def loss(actor: GaussianActor | MLP):
+                policy, distance, seen = self._refined(actor, projected, batch.obs)
+                action, log_prob = policy.sample(actor_key)
+                reverse = reverse_kl_loss(log_prob, critic.fixed(batch.obs, action), state.alpha)
+                # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
+                forward = state.alpha * self.epsilon * (distance.mean + distance.spread)
+                return reverse + forward, (log_prob, distance, seen)
+
+            actor, actor_loss, (log_prob, distance, seen) = state.actor.step(self.adam(self.actor_lr), loss)
+            temperature, temperature_metrics = self.step_temperature(state, -log_prob, batch.action.shape[-1])
+            told |= {"actor_loss": in_rewards(actor_loss, state.reward_unit)}
+            told |= {"penalty_mean": distance.mean, "penalty_spread": distance.spread}
+            told |= temperature_metrics | norm_metrics("actor", state.actor.moments, seen)
+            return (self.stepped(actor, seen), temperature), told
+
+        return self.step_policy(state, critic, metrics, improve)
 
     def _refined(
         self, actor: GaussianActor | MLP, projected: TanhGaussian, obs: Float[Array, "batch obs"]
-    ) -> tuple[TanhGaussian, ProjectionLoss]:
-        """The policy and its distance from the projection."""
+    ) -> tuple[TanhGaussian, ProjectionLoss, tuple[Moments, ...]]:
+        """The policy in training, its distance from the projection, and the moments of the batch in its network."""
         if isinstance(actor, GaussianActor):
-            policy = actor(obs)
-            return policy, projection_loss(policy, projected, self.spread)
-        d, c = CorrectedActor.offsets(actor, obs)
+            policy, seen = actor.on_batch(obs)
+            return policy, projection_loss(policy, projected, self.spread), seen
+        output, seen = actor.on_batch(obs)
+        d, c = CorrectedActor.offsets(output)
         distance = ProjectionLoss(jnp.square(d).sum(-1).mean(), jnp.square(c).sum(-1).mean())
-        return corrected_gaussian(projected, d, c), distance
+        return corrected_gaussian(projected, d, c), distance, seen

@@ -93,6 +93,10 @@ class PolicyGradient(OnPolicy[State]):
         """The actor network."""
         return state.model.actor
 
+    def policy(self, state: State) -> UnsquashedActor:
+        """The same network."""
+        return self.actor(state)
+
     def explore(self, state: State, obs: Float[Array, "env obs"], key: Key[Array, ""]) -> Float[Array, "env act"]:
         """Actions as drawn."""
         return state.model.actor(obs).sample(key)

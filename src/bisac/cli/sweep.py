@@ -37,7 +37,7 @@ class SweepCommand:
     env: tuple[str, ...]
     """The environments' ids."""
     algo: tuple[str, ...]
-    """Algorithms, with settings of their own if need be: sac sac:critic=vdn-a bisac:refinement=correction,epsilon=1."""
+    """Algorithms, with settings of their own if need be: sac sac:preset=fast bisac:refinement=correction,epsilon=1."""
     steps: int
     """Environment steps of each run."""
     out: Path
@@ -49,7 +49,7 @@ class SweepCommand:
     sweep: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A hyperparameter with several values: epsilon=0.1,1,10, or hidden=64x64,256x256; may be repeated."""
     num_envs: int | None = None
-    """Environments stepped together; by default 1, and 8 for the algorithms that learn from fresh rollouts."""
+    """Environments stepped together; by default 1, and 8 with normalised critics and with fresh rollouts (PPO, A2C)."""
     eval_every: int | None = None
     """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
     eval_episodes: int = 10

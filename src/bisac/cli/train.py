@@ -12,7 +12,7 @@ from bisac.algos import REGISTRY, Algorithm
 from bisac.cli.arguments import flag_value, parse
 from bisac.console import TrainingDisplay, show_outcome
 from bisac.errors import BisacError
-from bisac.presets import Preset, listed, preset
+from bisac.presets import Preset, Start, chosen
 from bisac.training.settings import MAY_CHANGE, TrainSettings
 from bisac.training.train import Outcome, resume_training, run_training
 
@@ -28,7 +28,8 @@ class TrainCommand:
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
-    """Start from the settings known to suit the task, or (none) from the plain defaults."""
+    """Start from the settings known to suit the task; from those and, for cheap simulators, the ones that take the
+    least seconds to a good policy (fast); or from the plain defaults (none)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,21 +46,21 @@ class ResumeCommand:
 
 def run_train(arguments: list[str], console: Console) -> int:
     """Train."""
-    command, known = parse_train(arguments)
-    if known:
-        console.print(f"preset: {listed(known)} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
+    command, begin = parse_train(arguments)
+    if told := begin.listed():
+        console.print(f"preset: {told} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
     return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
 
 
-def parse_train(arguments: list[str]) -> tuple[TrainCommand, dict[str, Any]]:
-    """What was typed, and the preset that its hyperparameters start from."""
+def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
+    """What was typed, and what the preset sets, from which its settings start."""
     algo = _named_algorithm(arguments)
     if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
-        known = next((known for word in arguments if (known := preset(word, algo))), {})
+        begin = next((known for word in arguments if (known := chosen("auto", word, algo)).hyperparameters), Start({}))
     else:
-        plain = parse(_prefilled(REGISTRY[algo], {}), "train", arguments)
-        known = preset(plain.env, algo) if plain.preset == "auto" else {}
-    return parse(_prefilled(REGISTRY[algo], known), "train", arguments), known
+        plain = parse(_prefilled(REGISTRY[algo], Start({})), "train", arguments)
+        begin = chosen(plain.preset, plain.env, algo)
+    return parse(_prefilled(REGISTRY[algo], begin), "train", arguments), begin
 
 
 def _named_algorithm(arguments: list[str]) -> str:
@@ -70,11 +71,14 @@ def _named_algorithm(arguments: list[str]) -> str:
     return name
 
 
-def _prefilled(kind: type[Algorithm[Any]], known: dict[str, Any]) -> type[TrainCommand]:
-    """The command with that algorithm's hyperparameters, which start from the preset."""
-    field = ("hyperparameters", kind, dataclasses.field(default=kind(**known)))
+def _prefilled(kind: type[Algorithm[Any]], begin: Start) -> type[TrainCommand]:
+    """The command with that algorithm's hyperparameters, which start from the preset, as the settings of the run do."""
+    fields = [
+        ("hyperparameters", kind, dataclasses.field(default=kind(**begin.hyperparameters))),
+        ("run", TrainSettings, dataclasses.field(default=TrainSettings(num_envs=begin.num_envs))),
+    ]
     named = {"__doc__": TrainCommand.__doc__, "__module__": __name__}
-    return dataclasses.make_dataclass("TrainCommand", [field], bases=(TrainCommand,), namespace=named, frozen=True)
+    return dataclasses.make_dataclass("TrainCommand", fields, bases=(TrainCommand,), namespace=named, frozen=True)
 
 
 def run_resume(arguments: list[str], console: Console) -> int:

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bisac.algos import REGISTRY, Algorithm, make_algorithm
 from bisac.errors import BisacError
-from bisac.presets import preset
+from bisac.presets import Preset, Start, chosen
 from bisac.training.run_dir import env_folder
 from bisac.training.settings import TrainSettings
+
+PRESET = "preset"
+"""The setting of a contestant that is no hyperparameter: sac:preset=fast."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +31,33 @@ class Contestant:
         return "-".join([self.algo, *self.words])
 
     @property
+    def preset(self) -> Preset:
+        """The preset that its settings start from."""
+        return dict(self.settings).get(PRESET, "auto")
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """Its settings but the preset."""
+        return {name: value for name, value in self.settings if name != PRESET}
+
+    def start(self, env: str) -> Start:
+        """What its preset sets on a task."""
+        return chosen(self.preset, env, self.algo)
+
+    @property
     def words(self) -> list[str]:
         """Its settings: one that is a word by that word, any other with its name."""
         return [value if isinstance(value, str) else f"{name}={_text(value)}" for name, value in self.settings]
 
 
 def parse_contestant(text: str) -> Contestant:
-    """`sac`, or `bisac:refinement=correction,epsilon=1`."""
+    """`sac`, `sac:preset=fast`, or `bisac:refinement=correction,epsilon=1`."""
     algo, _, rest = text.partition(":")
     make_algorithm(algo, {})  # complains where there is none of that name
     settings = []
     for part in rest.split(",") if rest else []:
         name, value = _named(part, f"a setting of --algo {algo}")
-        settings.append((name, _value(algo, name, value)))
+        settings.append((name, _preset(algo, value) if name == PRESET else _value(algo, name, value)))
     return Contestant(algo, tuple(settings))
 
 
@@ -49,7 +66,7 @@ def vary(contestants: Sequence[Contestant], sweeps: Sequence[str]) -> list[Conte
     varied = list(contestants)
     for sweep in sweeps:
         name, values = _named(sweep, "--sweep")
-        having = [contestant for contestant in varied if name in _fields(contestant.algo)]
+        having = [contestant for contestant in varied if name in fields_of(contestant.algo)]
         if not having:
             raise BisacError(f"--sweep {sweep}: no algorithm of this sweep has the hyperparameter '{name}'.")
         for contestant in having:
@@ -67,7 +84,7 @@ def parse_hyperparameters(
     arguments: Sequence[str], contestants: Sequence[Contestant]
 ) -> tuple[list[str], dict[str, Any]]:
     """Take the flags that are hyperparameters of any contestant out of a command line; the rest, and their values."""
-    owners = {name: contestant.algo for contestant in contestants for name in _fields(contestant.algo)}
+    owners = {name: contestant.algo for contestant in contestants for name in fields_of(contestant.algo)}
     rest, texts, name = [], {}, None
     for word in arguments:
         if word.startswith("--"):
@@ -76,7 +93,7 @@ def parse_hyperparameters(
             name = next((n for n in (flag, positive) if n in owners), None)
             if name:
                 texts[name] = [value] if assigned else []
-                if isinstance(_fields(owners[name])[name], bool) and not assigned:
+                if isinstance(fields_of(owners[name])[name], bool) and not assigned:
                     texts[name] = ["true" if name == flag else "false"]
                 continue
         if name:
@@ -144,20 +161,21 @@ class Plan:
             yield self._run(env, contestant, seed, out / env_folder(env) / contestant.name / f"seed{seed}")
 
     def _run(self, env: str, contestant: Contestant, seed: int, folder: Path) -> PlannedRun:
-        algo, known = contestant.algo, preset(env, contestant.algo)
-        shared = {name: value for name, value in self.hyperparameters.items() if name in _fields(algo)}
-        start, own = make_algorithm(algo, known), shared | dict(contestant.settings)
+        algo, begin = contestant.algo, contestant.start(env)
+        shared = {name: value for name, value in self.hyperparameters.items() if name in fields_of(algo)}
+        start, own = make_algorithm(algo, begin.hyperparameters), shared | contestant.hyperparameters
         algorithm = dataclasses.replace(start, **own)
         settings = dataclasses.replace(self.settings, seed=seed, out=folder)
-        settled = settings.settled(algorithm)
+        settled = dataclasses.replace(settings, num_envs=settings.num_envs or begin.num_envs).settled(algorithm)
         algorithm.check_width(settled.width)
-        flags = [*_flags(TrainSettings(), settings), *_flags(start, algorithm)]
+        flags = ["--preset", contestant.preset] if contestant.preset != "auto" else []
+        flags += [*_flags(TrainSettings(), settings), *_flags(start, algorithm)]
         return PlannedRun(
             env,
             contestant,
             seed,
             folder,
-            algorithm,
+            algorithm.settled(),
             settled,
             ("train", env, "--algo", algo, *flags),
         )
@@ -177,7 +195,8 @@ def _flags(start: Any, settings: Any) -> Iterator[str]:
             yield from (flag, *map(str, value if isinstance(value, tuple) else (value,)))
 
 
-def _fields(algo: str) -> dict[str, Any]:
+def fields_of(algo: str) -> dict[str, Any]:
+    """An algorithm's hyperparameters and their defaults, by name."""
     return {field.name: field.default for field in dataclasses.fields(REGISTRY[algo])}
 
 
@@ -190,10 +209,22 @@ def _named(text: str, where: str) -> tuple[str, str]:
 
 def _value(algo: str, name: str, text: str) -> Any:
     """A hyperparameter as typed: JSON where it can be read as that, else a word; widths as 64x64."""
-    several = isinstance(_fields(algo).get(name), tuple)
+    several = isinstance(fields_of(algo).get(name), tuple)
     value = tuple(map(_scalar, text.split("x") if text else ())) if several else _scalar(text)
-    make_algorithm(algo, {name: value})  # complains where there is no such hyperparameter, or it takes no such value
+    # Complains where there is no such hyperparameter, or it takes no such value. The classic form takes all of them:
+    # whether this one fits the others is judged when all are known.
+    form = {"critic_norm": "none"} if "critic_norm" in fields_of(algo) else {}
+    make_algorithm(algo, form | {name: value})
     return value
+
+
+def _preset(algo: str, text: str) -> str:
+    """A preset as typed."""
+    which = next((name for name in get_args(Preset) if name == text), None)
+    if which is None:
+        raise BisacError(f"--algo {algo}: preset must be one of {', '.join(get_args(Preset))}, got '{text}'.")
+    chosen(which, None, algo)  # complains where the algorithm has none of that name
+    return which
 
 
 def _scalar(text: str) -> Any:

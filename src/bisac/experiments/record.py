@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
-from bisac.experiments.plan import Contestant, Plan, PlannedRun
+from bisac.experiments.plan import Contestant, Plan, PlannedRun, fields_of
 from bisac.storage import read_file, write_atomic
 from bisac.training.run_dir import RunDir, provenance
 from bisac.training.settings import check_unchanged, to_config
 
 RECORD = "sweep.json"
+FORMAT = 2
+"""1 is from before there were normalised critics: its runs have classic ones."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
         if env not in record.random_returns:
             record.random_returns[env] = random_return(env)
     out.mkdir(parents=True, exist_ok=True)
-    write_atomic(out / RECORD, (json.dumps({"format": 1} | dataclasses.asdict(record), indent=2) + "\n").encode())
+    write_atomic(out / RECORD, (json.dumps({"format": FORMAT} | dataclasses.asdict(record), indent=2) + "\n").encode())
     return record
 
 
@@ -86,11 +88,13 @@ def read_record(out: Path) -> Record:
         raise BisacError(f"{out} is not a sweep's folder: it has no {RECORD}.")
     try:
         known = json.loads(read_file(path))
-        known.pop("format")
+        form = known.pop("format")
         contestants = [
             Contestant(c["algo"], tuple((name, _hashable(value)) for name, value in c["settings"]))
             for c in known.pop("contestants")
         ]
+        if form == 1 and any("critic_norm" in fields_of(contestant.algo) for contestant in contestants):
+            known["hyperparameters"] = {"critic_norm": "none"} | known["hyperparameters"]
         return Record(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BisacError(f"{path} is damaged or not one of this bisac's: {error!r}.") from error
@@ -106,9 +110,11 @@ def _check_alike(old: Record, new: Record, out: Path) -> None:
     then, now = (json.loads(json.dumps(record.settings | record.hyperparameters)) for record in (old, new))
     for name in {**then, **now}:
         if then.get(name) != now.get(name):
+            flag = name.replace("_", "-")
+            again = f"Give --{flag} {then[name]} again, or choose" if name in then else "Leave it out, or choose"
             raise BisacError(
-                f"the sweep in {out} was begun with {name.replace('_', '-')} {then.get(name, 'by default')}, now it "
-                f"is {now.get(name, 'by default')}; a sweep grows by tasks, algorithms and seeds only. Choose another "
+                f"the sweep in {out} was begun with {flag} {then.get(name, 'by default')}, now it is "
+                f"{now.get(name, 'by default')}; a sweep grows by tasks, algorithms and seeds only. {again} another "
                 f"--out."
             )
 

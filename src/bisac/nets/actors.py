@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from bisac.nets.critics import Marginals
 from bisac.nets.mlp import MLP, Activation
+from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, Gaussian, TanhGaussian
 from bisac.ops.projection import Projection, project
 from bisac.ops.quadrature import Grid
@@ -50,7 +51,16 @@ class GaussianActor(TanhGaussianActor):
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
         """The network's Gaussian."""
-        mean, log_std = jnp.split(jax.vmap(self.mlp)(obs), 2, axis=-1)
+        return self._gaussian(jax.vmap(self.mlp)(obs))
+
+    def on_batch(self, obs: Float[Array, "batch obs"]) -> tuple[TanhGaussian, tuple[Moments, ...]]:
+        """The same for training: a normalised network takes the moments of the batch, which are returned too."""
+        output, seen = self.mlp.on_batch(obs)
+        return self._gaussian(output), seen
+
+    @staticmethod
+    def _gaussian(output: Float[Array, "batch out"]) -> TanhGaussian:
+        mean, log_std = jnp.split(output, 2, axis=-1)
         return TanhGaussian(mean, _bounded(log_std))
 
 
@@ -86,16 +96,14 @@ class CorrectedActor(TanhGaussianActor):
         return eqx.tree_at(lambda m: (m.weights[-1], m.biases[-1]), mlp, replace_fn=lambda leaf: 0.01 * leaf)
 
     @staticmethod
-    def offsets(
-        correction: MLP, obs: Float[Array, "batch obs"]
-    ) -> tuple[Float[Array, "batch act"], Float[Array, "batch act"]]:
-        """(d, c), with c within (-2, 2)."""
-        d, c = jnp.split(jax.vmap(correction)(obs), 2, axis=-1)
+    def offsets(output: Float[Array, "batch out"]) -> tuple[Float[Array, "batch act"], Float[Array, "batch act"]]:
+        """(d, c) from the network's output, with c within (-2, 2)."""
+        d, c = jnp.split(output, 2, axis=-1)
         return d, 2.0 * jnp.tanh(0.5 * c)
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
         """The corrected Gaussian."""
-        return corrected_gaussian(self.projected(obs), *self.offsets(self.correction, obs))
+        return corrected_gaussian(self.projected(obs), *self.offsets(jax.vmap(self.correction)(obs)))
 
 
 class DeterministicActor(Actor):
@@ -115,6 +123,11 @@ class DeterministicActor(Actor):
     def __call__(self, obs: Float[Array, "batch obs"]) -> Float[Array, "batch act"]:
         """mu(s)."""
         return jnp.tanh(jax.vmap(self.mlp)(obs))
+
+    def on_batch(self, obs: Float[Array, "batch obs"]) -> tuple[Float[Array, "batch act"], tuple[Moments, ...]]:
+        """The same for training: a normalised network takes the moments of the batch, which are returned too."""
+        output, seen = self.mlp.on_batch(obs)
+        return jnp.tanh(output), seen
 
     def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
         """mu(s), with noise to explore."""

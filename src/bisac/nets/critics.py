@@ -2,6 +2,9 @@
 
 Networks are stacked and vmapped outermost, the batch inside: then each layer of all twins and all action dimensions
 is one batched matrix product on contiguous memory.
+
+`critic(obs, action)` is Q of a classic critic, or of a normalised one that is fixed at running moments;
+`critic.on_batch(obs, action)` is for training, where a normalised critic takes the moments of the batch itself.
 """
 
 from collections.abc import Sequence
@@ -13,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bisac.nets.mlp import MLP, Activation
+from bisac.nets.normalisation import Moments
 
 Decomposition = Literal["residual", "joint"]
 """How sum_i Q_i + U is trained. `residual`: sum_i Q_i fits the target as if alone, U what it leaves; this makes the
@@ -47,6 +51,13 @@ class Joint(eqx.Module):
         """What training regresses onto the TD target: Q itself."""
         return (self(obs, action),)
 
+    def on_batch(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[tuple[Float[Array, "twin batch"], ...], tuple[Moments, ...]]:
+        """The same, normalised by the batch, and the moments of each layer's input in it."""
+        q, seen = _on_concatenated_batch(self.mlp, obs, action)
+        return (q,), seen
+
 
 class Subnetwork(eqx.Module):
     """Q_i(s, a_i) of one action dimension: an embedding e of the scalar a, then a network on [z, e].
@@ -60,11 +71,20 @@ class Subnetwork(eqx.Module):
     def action_part(self, a: Float[Array, ""]) -> Float[Array, "hidden"]:
         """The embedded action's share of the first layer, with the bias."""
         embedded = self.embedding.act(self.embedding(a[None]))
-        return embedded @ self.mlp.weights[0][-len(embedded) :] + self.mlp.biases[0]
+        count = len(embedded)
+        return self.mlp.normed_part(embedded, -count, None) @ self.mlp.weights[0][-count:] + self.mlp.biases[0]
 
     def finish(self, first: Float[Array, "hidden"]) -> Float[Array, ""]:
         """Q_i from the first layer."""
         return self.mlp.after_first(first)[0]
+
+    def on_batch(
+        self, state: Float[Array, "batch state"], a: Float[Array, "batch"]
+    ) -> tuple[Float[Array, "batch"], tuple[Moments, ...]]:
+        """Q_i normalised by the batch, and the moments of each layer's input in it."""
+        embedded, seen = self.embedding.on_batch(a[:, None])
+        q, seen_after = self.mlp.on_batch(jnp.concatenate([state, self.embedding.act(embedded)], axis=-1))
+        return q[:, 0], (*seen, *seen_after)
 
 
 class Marginals(eqx.Module):
@@ -112,6 +132,19 @@ class Marginals(eqx.Module):
         over_dims = jax.vmap(over_batch, (0, 0, 1))
         return jax.vmap(over_dims, (0, 0, None))(self.subnetworks, self._state_part(obs), action)
 
+    def on_batch(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[Float[Array, "twin act batch"], tuple[Moments, ...]]:
+        """Q_i normalised by the batch, and the moments of each layer's input in it, in the order of the tree."""
+        twins = jax.tree.leaves(self.subnetworks)[0].shape[0]
+        encoded, seen = jnp.broadcast_to(obs, (twins, *obs.shape)), ()
+        if self.encoder is not None:
+            encoded, seen = jax.vmap(MLP.on_batch, (0, None))(self.encoder, obs)
+            encoded = self.encoder.act(encoded)
+        over_dims = jax.vmap(Subnetwork.on_batch, (0, None, 1))
+        q, seen_after = jax.vmap(over_dims, (0, 0, None))(self.subnetworks, encoded, action)
+        return q, (*seen, *seen_after)
+
     def curves(
         self, obs: Float[Array, "batch obs"], actions: Float[Array, "point"]
     ) -> Float[Array, "twin act batch point"]:
@@ -135,12 +168,18 @@ class Marginals(eqx.Module):
 
     def _state_part(self, obs: Float[Array, "batch obs"]) -> Float[Array, "twin act batch hidden"]:
         """The state's share of the subnetworks' first layer."""
-        weights = self.subnetworks.mlp.weights[0]
+        mlp = self.subnetworks.mlp
         if self.encoder is None:
-            return jnp.einsum("bi,tnih->tnbh", obs, weights[:, :, : obs.shape[-1]])
-        over_batch = jax.vmap(lambda net, s: net.act(net(s)), (None, 0))
-        encoded = jax.vmap(over_batch, (0, None))(self.encoder, obs)
-        return jnp.einsum("tbz,tnzh->tnbh", encoded, weights[:, :, : encoded.shape[-1]])
+            encoded = obs if not mlp.norms else jnp.broadcast_to(obs, (mlp.weights[0].shape[0], *obs.shape))
+        else:
+            over_batch = jax.vmap(lambda net, s: net.act(net(s)), (None, 0))
+            encoded = jax.vmap(over_batch, (0, None))(self.encoder, obs)
+        weights = mlp.weights[0][:, :, : encoded.shape[-1]]
+        if mlp.norms:  # each subnetwork has a normalisation of its own
+            over_batch = jax.vmap(lambda net, z: net.normed_part(z, None, len(z)), (None, 0))
+            normed = jax.vmap(jax.vmap(over_batch, (0, None)), (0, 0))(mlp, encoded)
+            return jnp.einsum("tnbz,tnzh->tnbh", normed, weights)
+        return jnp.einsum("bi,tnih->tnbh" if self.encoder is None else "tbz,tnzh->tnbh", encoded, weights)
 
 
 class Decomposed(eqx.Module):
@@ -185,7 +224,19 @@ class Decomposed(eqx.Module):
         self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
     ) -> tuple[Float[Array, "twin batch"], ...]:
         """What training regresses onto the TD target; the last is Q itself."""
-        separable, interaction = self.parts(obs, action)
+        return self._regressed(*self.parts(obs, action))
+
+    def on_batch(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+    ) -> tuple[tuple[Float[Array, "twin batch"], ...], tuple[Moments, ...]]:
+        """The same, normalised by the batch, and the moments of each layer's input in it."""
+        marginals, seen = self.marginals.on_batch(obs, action)
+        interaction, seen_after = _on_concatenated_batch(self.auxiliary, obs, action)
+        return self._regressed(marginals.sum(axis=1), interaction), (*seen, *seen_after)
+
+    def _regressed(
+        self, separable: Float[Array, "twin batch"], interaction: Float[Array, "twin batch"]
+    ) -> tuple[Float[Array, "twin batch"], ...]:
         if self.decomposition == "joint":
             return (separable + interaction,)
         return separable, jax.lax.stop_gradient(separable) + interaction
@@ -200,3 +251,11 @@ def _on_concatenated(
     """A stacked network on [s, a]."""
     over_batch = jax.vmap(MLP.__call__, (None, 0))
     return jax.vmap(over_batch, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))[..., 0]
+
+
+def _on_concatenated_batch(
+    mlp: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
+) -> tuple[Float[Array, "twin batch"], tuple[Moments, ...]]:
+    """A stacked network on [s, a], normalised by the batch."""
+    q, seen = jax.vmap(MLP.on_batch, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))
+    return q[..., 0], seen

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,8 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from bisac.nets.normalisation import Moments, Norm
+
 Activation = Literal["relu", "silu", "tanh"]
 """The hidden layers' nonlinearity, by the name it has in settings."""
+
+Model = TypeVar("Model")
 
 _ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -26,6 +30,8 @@ class MLP(eqx.Module):
     weights: tuple[Float[Array, "*stack _in _out"], ...]
     biases: tuple[Float[Array, "*stack _out"], ...]
     activation: Activation = eqx.field(static=True)
+    norms: tuple[Norm, ...] = ()
+    """What normalises the input of each layer; none in a classic network."""
 
     @staticmethod
     def init(key: Key[Array, ""], sizes: Sequence[int], activation: Activation, stack: tuple[int, ...] = ()) -> "MLP":
@@ -51,14 +57,53 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Float[Array, "in"]) -> Float[Array, "out"]:
         """Output of the last layer, which has no activation."""
-        return self.after_first(x @ self.weights[0] + self.biases[0])
+        return self.after_first(self.normed(x, 0) @ self.weights[0] + self.biases[0])
+
+    def on_batch(self, x: Float[Array, "batch in"]) -> tuple[Float[Array, "batch out"], tuple[Moments, ...]]:
+        """The outputs for a batch that is normalised by itself, and the moments of each layer's input in it."""
+        if not self.norms:
+            return jax.vmap(self)(x), ()
+        centre = x.mean(axis=0)  # taken off first: observations may lie far from zero, where squares cost digits
+        x, seen = x - centre[None], []
+        for layer, norm in enumerate(self.norms):
+            x = self.act(x) if layer else x
+            seen.append(Moments.of(x))
+            weight, bias = norm.folded(self.weights[layer], self.biases[layer], seen[-1])
+            x = x @ weight + bias[None]
+        return x, (Moments(seen[0].mean + centre, seen[0].var), *seen[1:])
+
+    def normed(self, x: Float[Array, "in"], layer: int) -> Float[Array, "in"]:
+        """The input of a layer, normalised by the moments that the network is fixed at; as it is in a classic one."""
+        return _at_fixed_moments(self.norms[layer], x) if self.norms else x
+
+    def normed_part(self, x: Float[Array, "part"], start: int | None, stop: int | None) -> Float[Array, "part"]:
+        """Inputs `start` to `stop` of the first layer, normalised likewise."""
+        return _at_fixed_moments(self.norms[0].inputs(start, stop), x) if self.norms else x
 
     def after_first(self, hidden: Float[Array, "hidden"]) -> Float[Array, "out"]:
         """The rest of the network, given the first layer before its activation."""
-        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
-            hidden = self.act(hidden) @ weight + bias
+        for layer, (weight, bias) in enumerate(zip(self.weights[1:], self.biases[1:], strict=True), start=1):
+            hidden = self.normed(self.act(hidden), layer) @ weight + bias
         return hidden
 
-    def act(self, hidden: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+    def act(self, hidden: Float[Array, "*batch hidden"]) -> Float[Array, "*batch hidden"]:
         """The activation."""
         return _ACTIVATIONS[self.activation](hidden)
+
+
+def normalised(model: Model) -> Model:
+    """The same model with the input of every layer of all its networks normalised."""
+
+    def with_norms(mlp: MLP) -> MLP:
+        norms = tuple(Norm.init(*weight.shape[:-1]) for weight in mlp.weights)
+        return MLP(mlp.weights, mlp.biases, mlp.activation, norms)
+
+    def is_mlp(leaf: object) -> bool:
+        return isinstance(leaf, MLP)
+
+    return jax.tree.map(lambda leaf: with_norms(leaf) if is_mlp(leaf) else leaf, model, is_leaf=is_mlp)
+
+
+def _at_fixed_moments(norm: Norm, x: Float[Array, "in"]) -> Float[Array, "in"]:
+    assert norm.moments is not None, "a normalised network that is not in training needs running moments"
+    return norm(x, norm.moments)

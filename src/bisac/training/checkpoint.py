@@ -22,8 +22,8 @@ from bisac import replay as replay_memory
 from bisac.algos import Algorithm
 from bisac.envs.host import Episode, HostEnvs
 from bisac.errors import BisacError
-from bisac.normalise import Normaliser
 from bisac.replay import Replay
+from bisac.scaling import Scaling
 from bisac.storage import PARTIAL, pack_arrays, sync_folder, unpack_arrays, write_atomic, write_from
 from bisac.training.loop import draw_next
 from bisac.training.manifest import (
@@ -152,7 +152,7 @@ class Learned(NamedTuple):
     spec: Spec
     state: PyTree[Array]
     """The algorithm's."""
-    normaliser: Normaliser
+    normaliser: Scaling
     memory: Transition | None
     """The rows of the replay memory, as NumPy arrays, the oldest first; None for what learns from fresh rollouts."""
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from bisac import replay as replay_memory
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.envs.host import Episode, HostEnvs
-from bisac.normalise import Normaliser
+from bisac.scaling import Scaling
 from bisac.training.run import Flat, Run, Training, check_sound, fresh_training
 from bisac.types import Metrics, Transition
 
@@ -56,6 +56,8 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
         run.step += width
         due = max(0, int((run.step - algo.learning_starts) * algo.utd) - run.updates)
         random = run.step < algo.learning_starts
+        if due and not run.updates:
+            run.training = begin_learning(run, Transition(*experience))
         leaves, structure = run.flat
         leaves, action = learn_and_act(
             algo, structure, leaves, Transition(*experience), result.ended, result.obs, due, random
@@ -64,6 +66,18 @@ def off_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
         run.updates += due
         run.obs, run.action = result.obs, np.asarray(action)
         yield result.finished
+
+
+def begin_learning(run: Run, newest: Transition) -> Training:
+    """The device's part, once the algorithm has seen the random steps that it starts from, the newest among them."""
+    training, algo = run.training, run.algo
+    assert isinstance(algo, OffPolicy)
+    assert training.replay is not None
+    held = int(training.replay.size)
+    rows = zip(training.replay.storage, newest, strict=True)
+    warm_up: list[Any] = [np.concatenate([old[:held], new]) for old, new in rows]
+    state = jax.jit(algo.begin)(training.algo, Transition(*warm_up))
+    return eqx.tree_at(lambda t: t.algo, training, state)
 
 
 @partial(jax.jit, static_argnames=("algo", "structure"), donate_argnames="leaves")
@@ -148,7 +162,7 @@ def on_policy_steps(run: Run, steps: int) -> Iterator[list[Episode]]:
 def explore(
     algo: OnPolicy[Any],
     state: PyTree[Array],
-    normaliser: Normaliser,
+    normaliser: Scaling,
     obs: Float[Array | np.ndarray, "env obs"],
     key: Key[Array, ""],
     index: int | Int[Array, ""],

@@ -16,9 +16,9 @@ from bisac import replay as replay_memory
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.envs.host import HostEnvs
 from bisac.errors import BisacError
-from bisac.normalise import Normaliser
 from bisac.policy import Policy
 from bisac.replay import Replay
+from bisac.scaling import Scaling
 from bisac.storage import leaf_names
 from bisac.types import Metrics, Spec, Transition
 
@@ -31,7 +31,7 @@ class Training(eqx.Module):
     """All of a run that lives on the device: what is learned, remembered and drawn from."""
 
     algo: PyTree[Array]
-    normaliser: Normaliser
+    normaliser: Scaling
     replay: Replay[Transition] | None
     """None for what learns from fresh rollouts."""
     key: Key[Array, ""]
@@ -109,14 +109,14 @@ def fresh_training(algo: Algorithm[Any], spec: Spec, width: int, key: Key[Array,
     init_key, run_key = jax.random.split(key)
     state = algo.init(spec, init_key)
     if isinstance(algo, OffPolicy):
-        replay = replay_memory.init(algo.replay_size, transition_like(spec), width)
-        metrics = jax.eval_shape(algo.update, state, transition_like(spec, algo.batch_size), init_key)[1]
+        replay = replay_memory.init(algo.replay_size, Transition.like(spec), width)
+        metrics = jax.eval_shape(algo.update, state, Transition.like(spec, algo.batch_size), init_key)[1]
     else:
         assert isinstance(algo, OnPolicy)
-        steps = transition_like(spec, algo.length(width), width)
+        steps = Transition.like(spec, algo.length(width), width)
         rollout = Rollout(*steps, jnp.zeros(steps.reward.shape, bool))
         replay, metrics = None, jax.eval_shape(algo.update, state, rollout, init_key, jnp.ones(()))[1]
-    normaliser = Normaliser.init(spec.obs_dim, width, algo.normalise_observations, algo.normalise_rewards)
+    normaliser = Scaling.init(spec.obs_dim, width, algo.normalise_observations, algo.normalise_rewards)
     sums = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
     return Training(state, normaliser, replay, run_key, sums, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
@@ -124,7 +124,7 @@ def fresh_training(algo: Algorithm[Any], spec: Spec, width: int, key: Key[Array,
 def current_policy(run: Run) -> Policy:
     """The present policy. It shares memory with the run: use it before the next step."""
     training = run.training
-    return Policy(run.envs.spec, run.algo, training.normaliser.around(run.algo.actor(training.algo)))
+    return Policy(run.envs.spec, run.algo, training.normaliser.around(run.algo.policy(training.algo)))
 
 
 def take_metrics(run: Run) -> dict[str, float]:
@@ -160,7 +160,7 @@ def check_memory(algo: Algorithm[Any], spec: Spec) -> None:
     """Refuse a replay memory that the machine cannot hold, before it is allocated."""
     if not isinstance(algo, OffPolicy):
         return
-    needed, free = replay_memory.bytes_needed(algo.replay_size, transition_like(spec)), available_memory()
+    needed, free = replay_memory.bytes_needed(algo.replay_size, Transition.like(spec)), available_memory()
     if needed > free:
         raise BisacError(
             f"a replay memory of {algo.replay_size:,} transitions of {spec.env_id} takes {needed / 2**30:.1f} GiB, and "
@@ -185,9 +185,3 @@ def _container_limit() -> list[int]:
         return [int(limit) - int(used) + cached]
     except (OSError, ValueError, KeyError):  # no such files, or a limit of "max"
         return []
-
-
-def transition_like(spec: Spec, *batch: int) -> Transition:
-    """A transition, or a batch of them, of the right shapes."""
-    obs, action, scalar = jnp.zeros((*batch, spec.obs_dim)), jnp.zeros((*batch, spec.action_dim)), jnp.zeros(batch)
-    return Transition(obs, action, scalar, scalar, obs)

@@ -28,7 +28,7 @@ class TrainSettings:
     seed: int = 0
     """Seed of everything random; the same seed repeats a run bit for bit on the same machine."""
     num_envs: int | None = None
-    """Environments stepped together; by default 1, and 8 for the algorithms that learn from fresh rollouts."""
+    """Environments stepped together; by default 1, and 8 with normalised critics and with fresh rollouts (PPO, A2C)."""
     eval_every: int | None = None
     """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
     eval_episodes: int = 10
@@ -54,7 +54,7 @@ class TrainSettings:
     def settled(self, algo: Algorithm[Any]) -> "TrainSettings":
         """With numbers in the place of what depends on others, as a run records it."""
         eval_every = self.eval_every or max(1000, self.steps // 100)
-        return dataclasses.replace(self, num_envs=self.num_envs or algo.usual_envs, eval_every=eval_every)
+        return dataclasses.replace(self, num_envs=self.num_envs or algo.usual_envs(), eval_every=eval_every)
 
     @property
     def width(self) -> int:
@@ -94,7 +94,7 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], TrainSettings]:
 def check_unchanged(then: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to go on under another config than the one that was saved: it would no longer be one run."""
     old, new = _flat(then), _flat(now)
-    for name in new.keys() | old.keys():
+    for name in {**new, **old}:  # in their order: a setting comes before those that depend on it
         if name not in MAY_CHANGE and old.get(name) != new.get(name):
             raise BisacError(
                 f"{name} is {new.get(name)!r} in config.json and was {old.get(name)!r} when the run was saved; it "
@@ -103,9 +103,9 @@ def check_unchanged(then: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings that make a run what it is, by name, in JSON's types."""
-    same = json.loads(json.dumps(config))
+    """The settings that make a run what it is, by name, in JSON's types; those that an older file lacks as it means."""
     try:
+        same = json.loads(json.dumps(to_config(config["env"], *from_config(config))))
         return {"env": same["env"], "algo": same["algo"], **same["hyperparameters"], **same["run"]}
     except (KeyError, TypeError) as error:
         raise BisacError(f"the checkpoint's config is not one of this bisac's: {error!r}.") from error

@@ -42,6 +42,7 @@ def run_training(source: EnvSource, algo: Algorithm[Any], settings: TrainSetting
     """Train, and leave a run folder behind."""
     require_float32()
     tune_process()
+    algo = algo.settled()
     settings = settings.settled(algo)
     with _environments(source, settings) as (envs, evaluator):
         algo.check_width(settings.width)

@@ -231,7 +231,9 @@ class Marginals(PaperFigure):
         for index in range(self.states):
             tell(f"{source.label}: state {index + 1} of {self.states}")
             compared.append(jax.device_get(compare(source.critic, obs[index], source.alpha, key, index, *settings)))
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *compared)
+        stacked: Comparison = jax.tree.map(lambda *leaves: np.stack(leaves), *compared)
+        spreads = ("separable_std", "interaction_std", "q_std")
+        return stacked._replace(**{name: source.unit * getattr(stacked, name) for name in spreads})
 
     def _draw(
         self,

@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import tyro
 from jaxtyping import Array, Float, Key
 
@@ -72,7 +71,7 @@ def one_step_policies(
 
     Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser.
     """
-    critic, alpha, optimiser = state.critic.model, state.alpha, optax.adam(algo.actor_lr)
+    critic, alpha, optimiser = state.critic.fixed, state.alpha, algo.adam(algo.actor_lr)
     assert isinstance(critic, Decomposed)
     projected = ProjectedActor(critic.marginals, state.temperature.model, grid)(obs)
 

@@ -36,15 +36,20 @@ class Source:
 
     @property
     def critic(self) -> Decomposed:
-        """The online critics."""
-        critic = self.state.critic.model
+        """The online critics; normalised ones at their running moments."""
+        critic = self.state.critic.fixed
         assert isinstance(critic, Decomposed)
         return critic
 
     @property
     def alpha(self) -> Float[Array, ""]:
-        """The temperature."""
+        """The temperature, in the same units as the critics' values."""
         return self.state.alpha
+
+    @property
+    def unit(self) -> float:
+        """How many of the environment's rewards a unit of the critics' values is."""
+        return 1.0 if self.state.reward_unit is None else float(self.state.reward_unit)
 
     @property
     def action_dim(self) -> int:
@@ -79,7 +84,7 @@ class Source:
             "algo": algorithm_name(algo),
             "decomposition": self.critic.decomposition,
             "step": self.step,
-            "alpha": float(self.alpha),
+            "alpha": self.unit * float(self.alpha),
         }
 
 

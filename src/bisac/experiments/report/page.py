@@ -17,7 +17,7 @@ from bisac.experiments.report.analysis import Aggregate, Analysis, TaskResult
 from bisac.experiments.report.charts import Chart
 from bisac.experiments.report.look import Look, looks
 from bisac.experiments.report.statistics import ENOUGH_SEEDS, Estimate
-from bisac.presets import listed, preset
+from bisac.presets import listed
 
 
 def render_page(analysis: Analysis, title: str) -> str:
@@ -277,8 +277,10 @@ def _presets(analysis: Analysis) -> str:
     shown = looks(analysis.data.contestants)
     for contestant, env in product(analysis.data.contestants, analysis.data.envs):
         config = next((c.config for c in analysis.data.curves if c.config and c.is_of(env, contestant.name)), None)
-        if config and (known := preset(env, contestant.algo)):
-            used = listed({name: config["hyperparameters"][name] for name in known})
+        begin = contestant.start(env)
+        if config and begin.hyperparameters:
+            used = {name: config["hyperparameters"][name] for name in begin.hyperparameters}
+            used = listed(used | ({"num_envs": config["run"]["num_envs"]} if begin.num_envs else {}))
             found.setdefault((env, used), []).append(shown[contestant.name].label)
     return "; ".join(
         f"{env}: {used}" + ("" if len(names) == len(shown) else f" ({', '.join(names)})")

@@ -1,4 +1,7 @@
-"""Running statistics: observations shifted and scaled, rewards scaled. Pure state, part of the run and of policies."""
+"""Observations shifted and scaled, rewards scaled, by what a run has seen: pure state, part of the run and of policies.
+
+How layers of networks are normalised over a batch is another thing: `nets/normalisation.py`.
+"""
 
 import equinox as eqx
 import jax
@@ -12,7 +15,7 @@ LIMIT = 10.0
 """Normalised values are cut off here, so that an early outlier does no harm."""
 
 
-class Moments(eqx.Module):
+class Statistics(eqx.Module):
     """Mean and variance of all that was ever seen."""
 
     mean: Float[Array, "*n"]
@@ -20,17 +23,17 @@ class Moments(eqx.Module):
     count: Float[Array, ""]
 
     @staticmethod
-    def init(*shape: int) -> "Moments":
+    def init(*shape: int) -> "Statistics":
         """Nothing seen yet: mean 0 and variance 1, which a first batch replaces."""
-        return Moments(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
+        return Statistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
 
-    def updated(self, batch: Float[Array, "batch *n"]) -> "Moments":
+    def updated(self, batch: Float[Array, "batch *n"]) -> "Statistics":
         """With a batch more, as if all had been seen at once."""
         size = jnp.float32(batch.shape[0])
         total = self.count + size
         delta = batch.mean(axis=0) - self.mean
         spread = self.var * self.count + batch.var(axis=0) * size + jnp.square(delta) * self.count * size / total
-        return Moments(self.mean + delta * size / total, spread / total, total)
+        return Statistics(self.mean + delta * size / total, spread / total, total)
 
     @property
     def std(self) -> Float[Array, "*n"]:
@@ -38,21 +41,21 @@ class Moments(eqx.Module):
         return jnp.sqrt(self.var + 1e-8)
 
 
-class Normaliser(eqx.Module):
+class Scaling(eqx.Module):
     """What a run has seen; None where it does not normalise."""
 
-    observations: Moments | None
-    returns: Moments | None
+    observations: Statistics | None
+    returns: Statistics | None
     """Of the discounted return so far, whose standard deviation scales rewards."""
     running: Float[Array, "env"] | None
     """Each environment's discounted return so far."""
 
     @staticmethod
-    def init(obs_dim: int, num_envs: int, observations: bool, rewards: bool) -> "Normaliser":
+    def init(obs_dim: int, num_envs: int, observations: bool, rewards: bool) -> "Scaling":
         """Nothing seen yet."""
-        return Normaliser(
-            Moments.init(obs_dim) if observations else None,
-            Moments.init() if rewards else None,
+        return Scaling(
+            Statistics.init(obs_dim) if observations else None,
+            Statistics.init() if rewards else None,
             jnp.zeros(num_envs) if rewards else None,
         )
 
@@ -62,7 +65,7 @@ class Normaliser(eqx.Module):
         reward: Float[Array, "time env"],
         ended: Bool[Array, "time env"],
         gamma: float,
-    ) -> "Normaliser":
+    ) -> "Scaling":
         """With some steps more of every environment."""
         observations, returns, running = self.observations, self.returns, self.running
         if observations is not None:
@@ -75,11 +78,11 @@ class Normaliser(eqx.Module):
 
             running, seen = jax.lax.scan(accumulate, running, (reward, ended))
             returns = returns.updated(seen.reshape(-1))
-        return Normaliser(observations, returns, running)
+        return Scaling(observations, returns, running)
 
     def obs(self, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """Observations as networks see them."""
-        return obs if self.observations is None else normalised(self.observations, obs)
+        return obs if self.observations is None else scaled(self.observations, obs)
 
     def reward(self, reward: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Rewards as values are learned from them."""
@@ -93,21 +96,21 @@ class Normaliser(eqx.Module):
 
     def around(self, actor: Actor) -> Actor:
         """The actor on observations as they come."""
-        return actor if self.observations is None else NormalisedActor(actor, self.observations)
+        return actor if self.observations is None else ScaledActor(actor, self.observations)
 
 
-class NormalisedActor(Actor):
+class ScaledActor(Actor):
     """An actor with the statistics of the observations that it was trained on: all that a policy file needs."""
 
     actor: Actor
-    observations: Moments
+    observations: Statistics
 
     def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
         """The actor's action on the normalised observation."""
-        return self.actor.act(normalised(self.observations, obs), key, explore)
+        return self.actor.act(scaled(self.observations, obs), key, explore)
 
 
-def normalised(moments: Moments, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+def scaled(statistics: Statistics, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
     """Shifted and scaled by what was seen, and cut off at +-LIMIT."""
-    shape = (1,) * (obs.ndim - 1) + moments.mean.shape
-    return jnp.clip((obs - moments.mean.reshape(shape)) / moments.std.reshape(shape), -LIMIT, LIMIT)
+    shape = (1,) * (obs.ndim - 1) + statistics.mean.shape
+    return jnp.clip((obs - statistics.mean.reshape(shape)) / statistics.std.reshape(shape), -LIMIT, LIMIT)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from bisac.nets.actors import UnsquashedActor
-from bisac.normalise import LIMIT, Moments, Normaliser
+from bisac.scaling import LIMIT, Scaling, Statistics
 from bisac.types import Transition
 
 
 def test_moments_are_those_of_all_that_was_seen():
     rng = np.random.default_rng(0)
     batches = [rng.normal(3.0, [0.1, 5.0], (size, 2)).astype(np.float32) for size in (1, 7, 400, 2)]
-    moments = Moments.init(2)
+    moments = Statistics.init(2)
     for batch in batches:
         moments = moments.updated(jnp.asarray(batch))
     everything = np.concatenate(batches)
@@ -28,7 +28,7 @@ def test_rewards_are_scaled_by_the_running_return():
         totals = 0.9 * totals + reward[t]
         seen.append(totals.copy())
         totals[ended[t]] = 0.0
-    whole = Normaliser.init(1, 3, observations=False, rewards=True)
+    whole = Scaling.init(1, 3, observations=False, rewards=True)
     parts = whole
     obs = jnp.zeros((30, 3, 1))
     whole = whole.observe(obs, jnp.asarray(reward), jnp.asarray(ended), 0.9)
@@ -42,7 +42,7 @@ def test_rewards_are_scaled_by_the_running_return():
 
 
 def test_outliers_are_cut_off():
-    normaliser = Normaliser.init(1, 1, observations=True, rewards=True)
+    normaliser = Scaling.init(1, 1, observations=True, rewards=True)
     steps = jnp.array([[[1.0]], [[-1.0]]]), jnp.array([[1.0], [-1.0]]), jnp.array([[True], [True]])
     normaliser = normaliser.observe(*steps, 0.9)
     assert normaliser.obs(jnp.array([1e6])) == LIMIT
@@ -50,7 +50,7 @@ def test_outliers_are_cut_off():
 
 
 def test_switched_off_it_changes_nothing():
-    normaliser = Normaliser.init(2, 3, observations=False, rewards=False)
+    normaliser = Scaling.init(2, 3, observations=False, rewards=False)
     assert jax.tree.leaves(normaliser) == []
     batch = Transition(jnp.ones((4, 2)), jnp.ones((4, 1)), jnp.ones(4), jnp.ones(4), jnp.ones((4, 2)))
     assert all((a == b).all() for a, b in zip(normaliser.batch(batch), batch, strict=True))
@@ -60,7 +60,7 @@ def test_switched_off_it_changes_nothing():
 
 def test_policy_acts_on_observations_as_they_come():
     obs = jax.random.normal(jax.random.key(1), (50, 1, 2)) * 4.0 + 7.0
-    normaliser = Normaliser.init(2, 1, observations=True, rewards=False)
+    normaliser = Scaling.init(2, 1, observations=True, rewards=False)
     normaliser = normaliser.observe(obs, jnp.zeros((50, 1)), jnp.zeros((50, 1), bool), 0.9)
     actor = UnsquashedActor.init(jax.random.key(0), 2, 1, (4,), "tanh", 0.0)
     flat = obs[:, 0]
