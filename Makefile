@@ -10,7 +10,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: train test check bench bench-scaling install clean
+.PHONY: train test check bench bench-return bench-scaling install clean
 
 train: $(VENV)/installed
 	@$(BIN)/bisac train $(ENV) --algo $(ALGO) --steps $(STEPS) --seed $(SEED) $(ARGS)
@@ -25,6 +25,9 @@ check: $(VENV)/developing
 
 bench: $(VENV)/installed $(PEERS)/installed
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-return: $(VENV)/installed $(PEERS)/installed
+	$(BIN)/python benchmarks/returns.py $(ARGS)
 
 bench-scaling: $(VENV)/installed
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
