@@ -65,7 +65,7 @@ if "ShortHopper-v0" not in gym.registry:  # as a script, this module is there tw
 HOPPER = "reliability:ShortHopper-v0"
 
 SMALL = dict(algo="sac", hidden=(8,), batch_size=16, learning_starts=12, replay_size=40, seed=3)
-SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, verbose=False)
+SHORT = dict(steps=100, eval_every=40, eval_episodes=2, checkpoint_every=20, num_envs=1, verbose=False)
 """A run of a moment, on a probe environment."""
 
 SETTINGS = dict(steps=600, eval_every=150, eval_episodes=1, checkpoint_every=100)

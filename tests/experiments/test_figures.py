@@ -20,6 +20,7 @@ from bisac.experiments.figures import FIGURES, vdna
 from bisac.experiments.figures.marginals import correlation
 from bisac.experiments.figures.sources import read_sources
 from bisac.experiments.style import COLOURS, LABELS, LINE_STYLES
+from bisac.nets.normalisation import fixed
 from bisac.training.checkpoint import Checkpoints, load_learned
 from bisac.training.loop import start
 from bisac.training.manifest import read_manifest
@@ -31,6 +32,7 @@ ALGORITHMS = {
     "joint": BidirectionalSAC(decomposition="joint", **TINY),
     "correction": BidirectionalSAC(refinement="correction", normalise_observations=True, **TINY),
     "four": BidirectionalSAC(**TINY),
+    "normalised": BidirectionalSAC(critic_norm="batch", **TINY),
     "sac": SAC(**TINY),
     "forward": ForwardSAC(**TINY),
 }
@@ -51,7 +53,7 @@ def save_untrained(out, algo, env):
     fresh.training = eqx.tree_at(lambda t: t.replay.storage, fresh.training, rows)
     out.mkdir()
     for fresh.step in (30, 60):
-        checkpoints.save(fresh, to_config(envs.spec.env_id, algo, TrainSettings().settled(algo)))
+        checkpoints.save(fresh, to_config(envs.spec.env_id, algo, TrainSettings(num_envs=1).settled(algo)))
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +114,16 @@ def test_gradient(tmp_path, capsys):
     assert "KL of the forward projection" in said
 
 
+def test_marginals_of_normalised_critics_are_those_at_running_moments(runs, tmp_path, capsys):
+    """And what is told of values is in the environment's rewards."""
+    (source, *_) = read_sources((Path(runs("normalised")),), "marginals")
+    obs, action = source.batch(5, 0).obs, source.batch(5, 0).action
+    learner = source.state.critic
+    np.testing.assert_allclose(source.critic(obs, action), fixed(learner.model, learner.moments)(obs, action))
+    numbers, _ = drawn(["marginals", runs("normalised"), *COARSE, "--samples", "4000"], tmp_path, capsys)
+    assert numbers["checkpoints"][0]["alpha"] == pytest.approx(0.2 * source.unit)
+
+
 def test_marginals_at_two_checkpoints(runs, tmp_path, capsys):
     numbers, said = drawn(["marginals", runs("joint"), *COARSE, "--samples", "4000"], tmp_path, capsys)
     assert [(n["decomposition"], n["step"]) for n in numbers["checkpoints"]] == [("joint", 30), ("joint", 60)]
@@ -148,7 +160,7 @@ def test_marginals_of_one_checkpoint_in_four_dimensions(runs, tmp_path, capsys):
     assert "importance_sampling_against_quadrature" not in n
 
 
-@pytest.mark.parametrize("name", ["residual", "correction"])
+@pytest.mark.parametrize("name", ["residual", "correction", "normalised"])
 def test_projection(name, runs, tmp_path, capsys):
     numbers, said = drawn(["projection", runs(name), *COARSE, "--batch", "8"], tmp_path, capsys)
     assert [n["step"] for n in numbers["checkpoints"]] == [30, 60]

@@ -295,7 +295,7 @@ def test_stopped_run_without_checkpoints_is_refused(checkpoint_every, tmp_path, 
 
 def test_run_that_ended_after_its_last_stride_is_complete(tmp_path):
     """Three environments pass 100 steps at 102."""
-    bisac.train(Counter, out=tmp_path / "run", num_envs=3, **SMALL, **SHORT)
+    bisac.train(Counter, out=tmp_path / "run", **SMALL | SHORT | {"num_envs": 3})
     before = fingerprint(tmp_path / "run")
     for steps in (None, 100):
         found, warned = resumed(tmp_path / "run", tmp_path / f"again-{steps}", steps=steps)

@@ -23,7 +23,7 @@ def train_until(moment, monkeypatch, env, out, **settings):
     with monkeypatch.context() as patch:
         patch.setattr(Quiet, "tick", tick)
         with pytest.raises(Crash):
-            bisac.train(env, out=out, **SMALL, **SHORT, **settings)
+            bisac.train(env, out=out, **SMALL | SHORT | settings)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,8 @@ def pendulum(tmp_path_factory):
     """A run in episodes of one step."""
     out = tmp_path_factory.mktemp("pendulum") / "run"
     arguments = ["--env-arg", "max_episode_steps=1", "--env-arg", "g=9.5", "--steps", "20", "--eval-episodes", "1",
-                 "--algo", "sac", "--learning-starts", "10", "--hidden", "8", "--replay-size", "100"]  # fmt: skip
+                 "--algo", "sac", "--learning-starts", "10", "--hidden", "8", "--replay-size", "100",
+                 "--num-envs", "1"]  # fmt: skip
     assert run(["train", "Pendulum-v1", "--out", str(out), *arguments]) == 0
     return out
 
@@ -85,7 +86,7 @@ def test_pythons_arguments_are_those_of_the_command_line(tmp_path):
 
 
 def test_processes_learn_the_same_and_resume_exactly(tmp_path, monkeypatch):
-    bisac.train(Counter, out=tmp_path / "sync", num_envs=2, **SMALL, **SHORT)
+    bisac.train(Counter, out=tmp_path / "sync", **SMALL | SHORT | {"num_envs": 2})
     train_until(50, monkeypatch, Counter, tmp_path / "async", num_envs=2, backend="async")
     bisac.resume(tmp_path / "async", env=Counter, verbose=False)
     assert fingerprint(tmp_path / "async") == fingerprint(tmp_path / "sync")

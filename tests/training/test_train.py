@@ -20,7 +20,7 @@ from bisac.training.run_dir import RunDir, provenance
 from bisac.training.train import TrainSettings, run_training
 
 TINY = dict(hidden=(8,), batch_size=16, learning_starts=12, replay_size=1000)
-SHORT = dict(algo="sac", steps=60, eval_every=20, eval_episodes=3, verbose=False, **TINY)
+SHORT = dict(algo="sac", steps=60, num_envs=1, eval_every=20, eval_episodes=3, verbose=False, **TINY)
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,7 @@ def test_signals_end_a_run_cleanly(number, tmp_path):
             if step == 30:
                 signal.raise_signal(number)
 
-    settings = TrainSettings(steps=10_000, eval_every=20, eval_episodes=1, out=tmp_path / "x")
+    settings = TrainSettings(steps=10_000, num_envs=1, eval_every=20, eval_episodes=1, out=tmp_path / "x")
     outcome = run_training(Counter, SAC(**TINY), settings, Interrupts())
     assert outcome.stopped_by == number
     assert [row["step"] for row in outcome.rows] == [20.0]
