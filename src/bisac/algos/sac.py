@@ -22,8 +22,7 @@ class SAC(Soft[Learner[GaussianActor]]):
     """Soft Actor-Critic: minimises alpha KL(pi || exp(Q / alpha)) by reparameterised gradients."""
 
     critic_norm: CriticNorm = "batch"
-    """Normalise the input of every layer over the batch, of the critics and of the actor (each by its own statistics),
-    scale rewards by their spread, and do without target networks (batch); or the classic form with targets (none)."""
+    """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = "joint"
     """One network on state and action, or VDN-a (the ablation that separates the critic's effect)."""
     actor_lr: float | Auto = "auto"

@@ -35,8 +35,7 @@ class TemporalDifference(OffPolicy[State]):
     """Settings of critics that learn from their own next values."""
 
     critic_norm: CriticNorm = "none"
-    """Normalise the input of every layer over the batch, of the critics and of the actor (each by its own statistics),
-    scale rewards by their spread, and do without target networks (batch); or the classic form with targets (none)."""
+    """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     tau: float | Auto = "auto"
     """Fraction by which target networks move towards the online ones; auto is 0.005. For --critic-norm none."""
     critic_lr: float = 1e-3
@@ -44,10 +43,9 @@ class TemporalDifference(OffPolicy[State]):
     adam_b1: float | Auto = "auto"
     """Adam's memory of past gradients, for the critics and the actor; auto is 0.9, normalised 0.5."""
     policy_average: float | Auto = "auto"
-    """Share of the actor's steps so far over which the policy that is evaluated and saved is averaged, for single steps
-    jitter; 0 takes the last one; auto is 0, with normalised networks 0.05."""
+    """Share of the actor's steps so far that the evaluated and saved policy averages; auto is 0, normalised 0.05."""
     hidden: tuple[int, ...] = (256, 256)
-    """Hidden widths of the actor, and of the joint critic or the auxiliary network U."""
+    """Hidden widths of the actor, and of the joint critic or U; normalised networks need 128 or more."""
     activation: Activation = "relu"
     """Activation of every network."""
 

@@ -28,8 +28,7 @@ class TrainCommand:
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
-    """Start from the settings known to suit the task; from those and, for cheap simulators, the ones that take the
-    least seconds to a good policy (fast); or from the plain defaults (none)."""
+    """Start from what suits the task; that, with least seconds on cheap simulators (fast); or plain defaults (none)."""
 
 
 @dataclasses.dataclass(frozen=True)
