@@ -6,7 +6,7 @@ from rich.table import Table
 from bisac.algos import REGISTRY
 from bisac.envs.spec import PAPER_TASKS
 from bisac.errors import BisacError
-from bisac.presets import GAMMA, listed, preset
+from bisac.presets import FAST, GAMMA, chosen, listed, preset
 
 
 def run_list(arguments: list[str], console: Console) -> int:
@@ -20,6 +20,9 @@ def run_list(arguments: list[str], console: Console) -> int:
     for name, simulator in PAPER_TASKS.items():
         tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))
     console.print(algorithms, "", tasks)
+    for algo in FAST:
+        told = chosen("fast", None, algo).listed()
+        console.print(f"\n--algo {algo} --preset fast adds: {told}", highlight=False, soft_wrap=True)
     console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
     return 0
 
