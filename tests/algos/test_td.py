@@ -1,5 +1,7 @@
 """Both ways to the TD target, and what normalised critics bring with them."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -101,6 +103,12 @@ def test_gradient_flows_through_the_shared_moments_but_not_through_the_target():
             assert jax.tree.leaves(gradient)[position][index] == pytest.approx(expected, rel=2e-3, abs=2e-5)
 
 
+@cache
+def compiled(algo):
+    """The update, compiled once for all tests of an algorithm."""
+    return jax.jit(algo.update)
+
+
 def started(algo):
     algo = algo.settled()
     return algo, algo.init(SPEC, jax.random.key(0))
@@ -114,7 +122,7 @@ def same(left, right):
 def test_every_member_learns_without_targets_and_delays_its_policy(name):
     algo, state = started(NORMALISED[name])
     assert state.target_critic is None
-    update = jax.jit(algo.update)
+    update = compiled(algo)
     delay = getattr(algo, "policy_delay", 1)
     policies, critics = [], []
     for step in range(2 * delay):
@@ -132,7 +140,7 @@ def test_metrics_of_the_policy_are_those_of_its_last_step():
     algo, state = started(NORMALISED["sac"])
     told = []
     for step in range(4):
-        state, metrics = jax.jit(algo.update)(state, BATCH, jax.random.key(step))
+        state, metrics = compiled(algo)(state, BATCH, jax.random.key(step))
         told.append(float(metrics["actor_loss"]))
     assert told[0] == told[1] == told[2] != told[3]
 
@@ -141,7 +149,7 @@ def test_what_is_evaluated_is_the_mean_of_the_actors_last_steps():
     algo, state = started(SAC(policy_delay=1, policy_average=0.5, **SMALL))
     mean, obs = None, BATCH.obs
     for step in range(6):
-        state, _ = jax.jit(algo.update)(state, BATCH, jax.random.key(step))
+        state, _ = compiled(algo)(state, BATCH, jax.random.key(step))
         rate = 1.0 / (1.0 + 0.5 * step)
         new = jax.tree.map(np.asarray, algo.actor(state))
         mean = new if mean is None else jax.tree.map(lambda old, now: old + rate * (now - old), mean, new)  # noqa: B023
@@ -159,21 +167,20 @@ def test_running_moments_move_by_what_the_critics_saw():
     _, seen = state.critic.model.on_batch(
         jnp.concatenate([BATCH.obs, BATCH.next_obs]), jnp.concatenate([BATCH.action, next_action])
     )
-    after, _ = jax.jit(algo.update)(state, BATCH, jax.random.key(1))
+    after, _ = compiled(algo)(state, BATCH, jax.random.key(1))
     expected = moved(state.critic.moments, seen)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), after.critic.moments, expected)
 
 
 @pytest.mark.parametrize("name", ["sac", "bisac", "td3"])
-@pytest.mark.parametrize("factor", [2.0**-7, 2.0**10])
-def test_rewards_on_another_scale_change_no_bit_of_what_is_learned(name, factor):
+def test_rewards_on_another_scale_change_no_bit_of_what_is_learned(name):
     algo, fresh = started(NORMALISED[name])
-    learned = []
+    factor, learned = 2.0**10, []
     for scale in (1.0, factor):
         batch = BATCH._replace(reward=scale * BATCH.reward)
         state = jax.jit(algo.begin)(fresh, batch)
         for step in range(4):
-            state, metrics = jax.jit(algo.update)(state, batch, jax.random.key(step))
+            state, metrics = compiled(algo)(state, batch, jax.random.key(step))
         learned.append((eqx.tree_at(lambda s: s.reward_unit, state, jnp.zeros(())), state.reward_unit, metrics))
     (one, unit, told), (other, other_unit, other_told) = learned
     told_apart = (lambda s: s.actor_loss) if name == "td3" else (lambda s: s.delay)
