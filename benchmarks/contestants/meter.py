@@ -40,7 +40,7 @@ class Meter:
                 self._wait()
             return
         if before < self._learns_at <= self._count:
-            self._say(versions=_versions())
+            self._say(versions=versions())
         if self._count >= self._ready_at:
             self._ready = True
             self._say()
@@ -65,7 +65,8 @@ class Meter:
         print(json.dumps(answer | {"peak_bytes": peak}), file=self._out, flush=True)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of the packages that matter, where they are installed."""
     found = {}
     for name in PACKAGES:
         try:

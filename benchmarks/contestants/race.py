@@ -8,13 +8,12 @@ import json
 import os
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from meter import versions
 
-PACKAGES = ("jax", "torch", "stable-baselines3", "sbx-rl", "gymnasium", "mujoco", "numpy")
 EVERY = 2_500
 """Environment steps between evaluations."""
 EPISODES = 5
@@ -34,7 +33,7 @@ class Race:
         self._goal, self._limit = goal, limit
         self._envs = [gym.make(env) for _ in SEEDS]
         self._next, self._in_a_row = EVERY, 0
-        self._say(versions=_versions())
+        self._say(versions=versions())
         self._paused, self._cpu_paused = 0.0, 0.0
         self._began, self._cpu_began = time.perf_counter(), time.process_time()
 
@@ -80,13 +79,3 @@ class Race:
 
     def _say(self, **answer: Any) -> None:
         print(json.dumps(answer), file=self._out, flush=True)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
