@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 from bisac.errors import BisacError
 
 Preset = Literal["auto", "fast", "none"]
-"""Where settings start from: what suits the task; that, and then the least seconds to a good policy (for simulators
-that cost less than an update); or the plain defaults."""
+"""Where settings start from: what suits the task; that, and few updates a step (for simulators that cost less than an
+update); or the plain defaults."""
 
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
@@ -36,7 +36,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 FAST: dict[str, dict[str, Any]] = {
-    # Few updates, each of them for all networks: docs/performance.md has the measurements.
+    # Few updates, each of them for all networks: one seed so far, results/updates-per-step.
     "sac": {"utd": 0.125, "policy_delay": 1},
 }
 FAST_ENVS = 8

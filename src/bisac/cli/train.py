@@ -28,7 +28,7 @@ class TrainCommand:
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
-    """Start from what suits the task; that, with least seconds on cheap simulators (fast); or plain defaults (none)."""
+    """Start from what suits the task; that, with few updates for cheap simulators (fast); or plain defaults (none)."""
 
 
 @dataclasses.dataclass(frozen=True)
