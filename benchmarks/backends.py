@@ -18,9 +18,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from bisac.envs.backends import BackendName
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
+from bisac.envs.host.backends import BackendName
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
 
 
 class Slow(gym.Env):

@@ -17,14 +17,14 @@ import numpy as np
 import psutil
 
 from bisac.algos import BidirectionalSAC
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
-from bisac.replay import Replay, bytes_needed
+from bisac.collect.loop import start
+from bisac.collect.replay import Replay, bytes_needed
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
+from bisac.runs.checkpoint.checkpoints import Checkpoints, load
+from bisac.runs.run import Run, Training
+from bisac.runs.settings import TrainSettings, to_config
 from bisac.storage import write_from
-from bisac.training.checkpoint import Checkpoints, load
-from bisac.training.loop import start
-from bisac.training.run import Run, Training
-from bisac.training.settings import TrainSettings, to_config
 
 
 def main() -> None:

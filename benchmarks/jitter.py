@@ -16,13 +16,13 @@ import tyro
 from measuring import context, described
 
 from bisac.algos import SAC
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
+from bisac.collect.evaluate import Evaluator
+from bisac.collect.loop import start, steps_of
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
 from bisac.machine import tune_process
 from bisac.nets.normalisation import fixed
-from bisac.policy import Policy
-from bisac.training.evaluate import Evaluator
-from bisac.training.loop import start, steps_of
+from bisac.policies.policy import Policy
 
 KEPT = (0.9, 0.99, 0.995)
 """What a mean keeps of itself each time that all environments have taken a step."""

@@ -14,8 +14,8 @@ import numpy as np
 import tyro
 from measuring import panels
 
-from bisac.training.logs import read_log
-from bisac.training.run_dir import RunDir
+from bisac.runs.folder import RunDir
+from bisac.runs.log import read_log
 
 HERE = Path(__file__).parent
 METHODS = {

@@ -28,10 +28,10 @@ sys.path.append(str(Path(__file__).parent / "contestants"))
 from bare import compiled_updates, sizes  # noqa: E402
 
 from bisac.algos import SAC, BidirectionalSAC, OffPolicy  # noqa: E402
-from bisac.envs.host import HostEnvs  # noqa: E402
-from bisac.envs.spec import Task  # noqa: E402
+from bisac.collect.loop import start, steps_of  # noqa: E402
+from bisac.envs.host.envs import HostEnvs  # noqa: E402
+from bisac.envs.task import Task  # noqa: E402
 from bisac.machine import tune_process  # noqa: E402
-from bisac.training.loop import start, steps_of  # noqa: E402
 
 OBS, ACT = 11, 3
 ALGOS: dict[str, OffPolicy[Any]] = {

@@ -4,11 +4,11 @@ from probe_envs import Counter
 import bisac
 from bisac import cli
 from bisac.algos import REGISTRY
-from bisac.envs.spec import PAPER_TASKS
+from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
-from bisac.experiments.plan import Plan, parse_contestant
 from bisac.presets import FAST, FAST_ENVS, GAMMA, SETTINGS, preset
-from bisac.training.settings import TrainSettings
+from bisac.runs.settings import TrainSettings
+from bisac.sweeps.plan import Plan, parse_contestant
 
 TASKS = sorted({*GAMMA, *(task for tasks in SETTINGS.values() for task in tasks)})
 

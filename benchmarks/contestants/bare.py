@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
 from bisac.algos import OffPolicy
-from bisac.replay import add, init, sample
+from bisac.collect.replay import add, init, sample
 from bisac.types import Metrics, Spec, Transition
 
 ROWS = 4096

@@ -11,7 +11,7 @@ from typing import Any
 
 from meter import LEARNING_STARTS, UPDATES, WARMED_UP, Meter
 
-from bisac import console
+from bisac.display import run as console
 
 FOREVER = 10**9
 ROLLOUT = 2048
@@ -71,7 +71,7 @@ def _compiled(name: str, env: str) -> Callable[[], None]:
     from bare import compiled_updates
 
     from bisac.algos import make_algorithm
-    from bisac.envs.spec import Task
+    from bisac.envs.task import Task
 
     task = Task(env)
     algo: Any = make_algorithm(*CONTESTANTS[name])

@@ -6,12 +6,12 @@ from contextlib import closing
 from race import Race
 
 from bisac.algos import make_algorithm
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
+from bisac.collect.loop import start, steps_of
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
 from bisac.machine import tune_process
 from bisac.presets import Preset, chosen
-from bisac.training.loop import start, steps_of
-from bisac.training.run import current_policy
+from bisac.runs.run import current_policy
 
 CONTESTANTS: dict[str, tuple[Preset, dict[str, str]]] = {
     "sac": ("auto", {}),

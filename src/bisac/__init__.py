@@ -2,6 +2,6 @@
 
 from bisac.api import load, resume, train
 from bisac.errors import BisacError
-from bisac.policy import Policy
+from bisac.policies.policy import Policy
 
 __all__ = ["BisacError", "Policy", "load", "resume", "train"]

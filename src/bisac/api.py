@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bisac.algos import REGISTRY, Algorithm, make_algorithm
-from bisac.console import Quiet, TrainingDisplay
-from bisac.envs.backends import BackendName
-from bisac.envs.spec import EnvSource, to_args
+from bisac.display.run import Quiet, TrainingDisplay
+from bisac.envs.host.backends import BackendName
+from bisac.envs.task import EnvSource, to_args
 from bisac.errors import BisacError
-from bisac.policy import Policy, load_policy
+from bisac.policies.policy import Policy, load_policy
 from bisac.presets import Preset, Start, chosen
-from bisac.training.run_dir import RunDir
-from bisac.training.settings import TrainSettings
-from bisac.training.train import Outcome, resume_training, run_training
+from bisac.runs.folder import RunDir
+from bisac.runs.settings import TrainSettings
+from bisac.runs.train import Outcome, resume_training, run_training
 
 
 def train(

@@ -12,9 +12,9 @@ from scipy.linalg import solve_discrete_are
 
 from bisac.algos import A2C, DDPG, PPO, SAC, TD3, BidirectionalSAC, ForwardSAC, ForwardSACActor
 from bisac.algos.ddpg import Deterministic
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
-from bisac.training.loop import start, steps_of
+from bisac.collect.loop import start, steps_of
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
 
 GAMMA = 0.9
 ALPHA = 0.02  # small, so that the soft values are close to the plain ones that the probes know

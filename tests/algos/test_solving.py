@@ -3,7 +3,7 @@
 import pytest
 
 import bisac
-from bisac.training.logs import read_progress
+from bisac.runs.log import read_progress
 
 NARROW = dict(hidden=(64, 64), batch_size=128, replay_size=10_000)
 MARGINALS = dict(encoder=(32,), subnetwork=(32,), embedding=(16,))

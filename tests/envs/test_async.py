@@ -16,8 +16,8 @@ import pytest
 from gymnasium import spaces
 from probe_envs import Counter, Probe, Shaped
 
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import Task
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import Task
 from bisac.errors import BisacError
 
 STILL = np.zeros((2, 2), np.float32)
@@ -132,7 +132,7 @@ def test_workers_leave_signals_to_their_parent():
 
 
 def test_closing_closes_the_environments_and_ends_even_those_that_hang(tmp_path, monkeypatch):
-    monkeypatch.setattr("bisac.envs.async_backend.GRACE", 0.5)
+    monkeypatch.setattr("bisac.envs.host.asynchronous.GRACE", 0.5)
     folder = str(tmp_path)
 
     class Leaves(Counter):
@@ -156,8 +156,8 @@ def test_a_killed_parent_leaves_no_workers_behind(tmp_path):
         import time
         import numpy as np
         from probe_envs import Counter
-        from bisac.envs.host import HostEnvs
-        from bisac.envs.spec import Task
+        from bisac.envs.host.envs import HostEnvs
+        from bisac.envs.task import Task
         class Own(Counter):
             pass
         envs = HostEnvs(Task(Own), 2, 0, "async")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from probe_envs import Counter
 
-from bisac.envs.host import HostEnvs
-from bisac.envs.spec import PAPER_TASKS, Task
+from bisac.envs.host.envs import HostEnvs
+from bisac.envs.task import PAPER_TASKS, Task
 from bisac.errors import BisacError
 
 

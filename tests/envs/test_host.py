@@ -9,8 +9,8 @@ import pytest
 from gymnasium import spaces
 from probe_envs import Counter, LinearQuadratic, Probe, Shaped
 
-from bisac.envs.host import HostEnvs, episode_seed
-from bisac.envs.spec import Task
+from bisac.envs.host.envs import HostEnvs, episode_seed
+from bisac.envs.task import Task
 from bisac.errors import BisacError
 
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Auto, require
+from bisac.algos.learner import Learner
 from bisac.algos.soft import Projecting, SoftState
 from bisac.algos.td import in_rewards, norm_metrics
-from bisac.learner import Learner
 from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
 from bisac.nets.mlp import MLP
 from bisac.nets.normalisation import Moments

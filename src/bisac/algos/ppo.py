@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import OnPolicy, Rollout, require
-from bisac.learner import Learner
+from bisac.algos.learner import Learner
 from bisac.nets.actors import UnsquashedActor
 from bisac.nets.mlp import MLP, Activation
 from bisac.ops.losses import clipped_value_loss, policy_gradient_loss

@@ -11,8 +11,8 @@ import optax
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Auto, number, require
+from bisac.algos.learner import Learner
 from bisac.algos.td import Delay, TemporalDifference, delayed, in_rewards, spread_of
-from bisac.learner import Learner
 from bisac.nets.actors import ProjectedActor, projected_gaussian
 from bisac.nets.critics import Critic, Decomposed, Decomposition, Joint
 from bisac.ops.gaussian import TanhGaussian

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from bisac.algos.base import Auto, OffPolicy, number, require
-from bisac.learner import Learner
+from bisac.algos.learner import Learner
 from bisac.nets.critics import Critic
 from bisac.nets.mlp import Activation, normalised
 from bisac.nets.normalisation import Moments, dead_units, moments_gap

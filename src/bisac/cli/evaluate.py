@@ -10,9 +10,9 @@ from rich.console import Console
 from bisac.algos.base import require
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
-from bisac.envs.spec import Task
-from bisac.training.evaluate import HELD_OUT_STREAM, Evaluator
-from bisac.training.video import record_video
+from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator
+from bisac.envs.task import Task
+from bisac.runs.video import record_video
 
 
 @dataclasses.dataclass(frozen=True)

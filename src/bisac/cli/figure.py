@@ -6,7 +6,7 @@ from rich.table import Table
 
 from bisac.cli.arguments import parse
 from bisac.errors import BisacError
-from bisac.experiments.figures import FIGURES, write_figure
+from bisac.figures import FIGURES, write_figure
 
 
 def run_figure(arguments: list[str], console: Console) -> int:

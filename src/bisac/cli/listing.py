@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bisac.algos import REGISTRY
-from bisac.envs.spec import PAPER_TASKS
+from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
 from bisac.presets import FAST, GAMMA, chosen, listed, preset
 

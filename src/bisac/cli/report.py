@@ -8,8 +8,8 @@ import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import parse
-from bisac.experiments.report.write import write_report
-from bisac.experiments.watch import show_findings
+from bisac.display.sweep import show_findings
+from bisac.report.write import write_report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,19 +11,19 @@ import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_words, from_file, parse
-from bisac.envs.backends import BackendName
-from bisac.envs.spec import Task
+from bisac.collect.evaluate import random_return
+from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
+from bisac.envs.host.backends import BackendName
+from bisac.envs.task import Task
 from bisac.errors import BisacError
-from bisac.experiments.estimate import guess_seconds
-from bisac.experiments.local_engine import LocalEngine
-from bisac.experiments.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
-from bisac.experiments.ray_engine import RayEngine
-from bisac.experiments.record import enrol
-from bisac.experiments.sweep import Engine, execute, progress_of, remaining_seconds
-from bisac.experiments.watch import SweepDisplay, show_plan, show_sweep_outcome
+from bisac.runs.settings import TrainSettings
 from bisac.storage import exclusive
-from bisac.training.evaluate import random_return
-from bisac.training.settings import TrainSettings
+from bisac.sweeps.engines.local import LocalEngine
+from bisac.sweeps.engines.ray import RayEngine
+from bisac.sweeps.estimate import guess_seconds
+from bisac.sweeps.execute import Engine, execute, progress_of, remaining_seconds
+from bisac.sweeps.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.sweeps.record import enrol
 from bisac.types import Spec
 
 

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from bisac.algos import REGISTRY, Algorithm
 from bisac.cli.arguments import flag_value, parse
-from bisac.console import TrainingDisplay, show_outcome
+from bisac.display.run import TrainingDisplay, show_outcome
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
-from bisac.training.settings import MAY_CHANGE, TrainSettings
-from bisac.training.train import Outcome, resume_training, run_training
+from bisac.runs.settings import MAY_CHANGE, TrainSettings
+from bisac.runs.train import Outcome, resume_training, run_training
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""Evaluation: whole episodes with the deterministic policy, all of them in step."""
+
+from contextlib import closing
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from bisac.envs.host.envs import episode_seed
+from bisac.envs.host.worker import reset
+from bisac.envs.task import Env, Task
+from bisac.errors import BisacError
+from bisac.types import Spec
+
+EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
+"""Take the place of an environment's index in `episode_seed`: evaluation never repeats a training episode, and
+`bisac eval` none of those by which training chose its best policy."""
+
+MOST_STEPS = 100_000
+"""Of an evaluation's episode; an environment that goes on for longer would be waited for in vain."""
+RANDOM_EPISODES = 20
+"""Over which a random policy's return is measured."""
+
+
+class Evaluation(NamedTuple):
+    """Undiscounted returns and lengths of episodes."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+
+@runtime_checkable
+class Acts(Protocol):
+    """Whatever answers a batch of observations with actions."""
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """The actions."""
+        ...
+
+
+class Uniform:
+    """The random policy: actions drawn evenly from all that are allowed."""
+
+    def __init__(self, spec: Spec):
+        self._spec, self._random = spec, np.random.default_rng(0)
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """As many actions as observations."""
+        size = (len(observation), self._spec.action_dim)
+        return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
+
+
+class Evaluator:
+    """Environments for evaluation, made once."""
+
+    def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
+        self.envs: list[Env] = [task.make() for _ in range(episodes)]
+        self.spec = task.spec(self.envs[0])
+        if len({id(env.unwrapped) for env in self.envs}) < episodes:
+            raise BisacError(
+                f"the function that makes {self.spec.env_id} gave the same environment twice; each call must make a "
+                f"new one."
+            )
+        self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
+
+    def __call__(self, policy: Acts) -> Evaluation:
+        """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
+        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, self.seeds, strict=True)])
+        returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
+        running = np.ones(len(self.envs), bool)
+        while running.any():
+            actions, _ = policy.predict(obs)
+            for i in np.flatnonzero(running):
+                action = actions[i].reshape(self.envs[i].action_space.shape or ())
+                obs[i], reward, terminated, truncated, _ = self.envs[i].step(action)
+                returns[i] += np.asarray(reward).item()
+                lengths[i] += 1
+                running[i] = not (terminated or truncated)
+            if lengths.max() >= MOST_STEPS:
+                raise BisacError(
+                    f"an episode of {self.spec.env_id} took {MOST_STEPS:,} steps in an evaluation and had not ended; "
+                    f"limit it, as --env-arg max_episode_steps=1000 does."
+                )
+        if not np.isfinite(returns).all():
+            raise BisacError(
+                f"{self.spec.env_id} gave a reward that is not finite in an evaluation; it must be mended."
+            )
+        return Evaluation(returns, lengths)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()
+
+
+def random_return(task: Task) -> float:
+    """What the random policy gets, on average; always the same number."""
+    with closing(Evaluator(task, RANDOM_EPISODES, seed=0)) as evaluator:
+        return float(evaluator(Uniform(evaluator.spec)).returns.mean())

@@ -1,0 +1,32 @@
+"""Environments stepped one after the other in this process: best for fast ones, and what evaluation is like."""
+
+import numpy as np
+
+from bisac.envs.host import worker
+from bisac.envs.host.backends import Replay, Steps, stack_steps
+from bisac.envs.task import Task
+
+
+class SyncBackend:
+    """One after the other, in this process."""
+
+    def __init__(self, task: Task, count: int):
+        self.envs = [task.make() for _ in range(count)]
+        self.spec = task.spec(self.envs[0])
+
+    def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
+        """Begin an episode in these environments; their first observations."""
+        return np.stack([worker.reset(self.envs[i], seed) for i, seed in zip(indices, seeds, strict=True)])
+
+    def step(self, actions: np.ndarray) -> Steps:
+        """Act in all environments."""
+        return stack_steps([worker.step(env, action) for env, action in zip(self.envs, actions, strict=True)])
+
+    def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:
+        """Bring each environment back into the episode of its seed and actions."""
+        return [worker.replay(*episode) for episode in zip(self.envs, seeds, actions, strict=True)]
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self.envs:
+            env.close()

@@ -1,1 +1,0 @@
-"""What is made of several runs, and the paper's figures."""

@@ -1,0 +1,131 @@
+"""Checkpoints as the figures see them: a VDN-a critic, its temperature, and states that the run has been in."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bisac.algos import algorithm_name
+from bisac.algos.soft import Projecting, SoftState
+from bisac.errors import BisacError
+from bisac.nets.critics import Decomposed
+from bisac.ops.quadrature import Grid
+from bisac.runs.checkpoint.checkpoints import Checkpoints, Learned, load_learned
+from bisac.runs.checkpoint.manifest import FOLDER_NAME, Checkpoint, read_manifest
+from bisac.runs.folder import RunDir
+from bisac.types import Transition
+
+
+@dataclass(frozen=True)
+class Source:
+    """One checkpoint of a run with a VDN-a critic."""
+
+    path: Path
+    """The checkpoint's folder."""
+    step: int
+    learned: Learned
+    label: str
+
+    @property
+    def state(self) -> SoftState:
+        """What the algorithm learned."""
+        return self.learned.state
+
+    @property
+    def critic(self) -> Decomposed:
+        """The online critics; normalised ones at their running moments."""
+        critic = self.state.critic.fixed
+        assert isinstance(critic, Decomposed)
+        return critic
+
+    @property
+    def alpha(self) -> Float[Array, ""]:
+        """The temperature, in the same units as the critics' values."""
+        return self.state.alpha
+
+    @property
+    def unit(self) -> float:
+        """How many of the environment's rewards a unit of the critics' values is."""
+        return 1.0 if self.state.reward_unit is None else float(self.state.reward_unit)
+
+    @property
+    def action_dim(self) -> int:
+        """Number of action dimensions."""
+        return self.learned.spec.action_dim
+
+    @property
+    def training_grid(self) -> Grid:
+        """The quadrature that the run projects with; the usual one where it does not project."""
+        algo = self.learned.algo
+        if not isinstance(algo, Projecting):
+            return Grid()
+        return Grid(algo.integration_bound, algo.simpson_intervals, algo.chebyshev_points)
+
+    def batch(self, count: int, seed: int) -> Transition:
+        """Transitions drawn from the replay memory without repetition, as the networks see them."""
+        memory = self.learned.memory
+        assert memory is not None
+        held = len(memory.reward)
+        if count > held:
+            raise BisacError(f"{self.path} remembers {held:,} states; ask for at most that many, not {count:,}.")
+        index = np.random.default_rng(seed).choice(held, count, replace=False)
+        return self.learned.normaliser.batch(Transition(*(jnp.asarray(rows[index]) for rows in memory)))
+
+    def describe(self) -> dict[str, Any]:
+        """Which checkpoint this is, for the figure's numbers."""
+        algo = self.learned.algo
+        return {
+            "label": self.label,
+            "checkpoint": self.path,
+            "env": self.learned.spec.env_id,
+            "algo": algorithm_name(algo),
+            "decomposition": self.critic.decomposition,
+            "step": self.step,
+            "alpha": self.unit * float(self.alpha),
+        }
+
+
+def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
+    """Every checkpoint that the arguments stand for: a run folder stands for all that it keeps."""
+    if not runs:
+        raise BisacError(f"'bisac figure {command}' needs one RUN or more: run folders or checkpoints' folders.")
+    found = [(run, checkpoint) for run in runs for checkpoint in _checkpoints(run)]
+    learned = [_with_vdn_a(run, load_learned(checkpoint)) for run, checkpoint in found]
+    tasks = sorted({one.spec.env_id for one in learned})
+    if len(tasks) > 1:
+        raise BisacError(f"the runs are of different tasks ({', '.join(tasks)}); draw a figure for each.")
+    labels = [
+        f"{one.state.critic.model.decomposition}, {c.step:,} steps" for one, (_, c) in zip(learned, found, strict=True)
+    ]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({run.name})" for label, (run, _) in zip(labels, found, strict=True)]
+    return [
+        Source(checkpoint.path, checkpoint.step, one, label)
+        for (_, checkpoint), one, label in zip(found, learned, labels, strict=True)
+    ]
+
+
+def _checkpoints(run: Path) -> list[Checkpoint]:
+    if not run.exists():
+        raise BisacError(f"there is no run folder or checkpoint at {run}.")
+    if FOLDER_NAME.fullmatch(run.resolve().name):
+        return [read_manifest(run.resolve())]
+    checkpoints = Checkpoints(RunDir(run).checkpoints)
+    problems = checkpoints.recover()
+    if not checkpoints.kept:
+        why = f" {' '.join(problems)}" if problems else ""
+        raise BisacError(f"{run} holds no checkpoint; train with --checkpoint-every above 0.{why}")
+    return checkpoints.kept
+
+
+def _with_vdn_a(run: Path, learned: Learned) -> Learned:
+    state = learned.state
+    if not (isinstance(state, SoftState) and isinstance(state.critic.model, Decomposed)):
+        raise BisacError(
+            f"{run} has no VDN-a critic (its algorithm is {algorithm_name(learned.algo)}); train with --algo bisac, or "
+            f"with --algo sac --critic vdn-a."
+        )
+    return learned

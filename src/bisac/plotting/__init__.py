@@ -1,0 +1,1 @@
+"""Colours, styles and learning curves of every picture."""

@@ -1,0 +1,1 @@
+"""Trained policies: numpy in, numpy out, one file."""

@@ -1,0 +1,113 @@
+"""A trained policy: numpy in, numpy out, one safetensors file."""
+
+import dataclasses
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
+from bisac.collect.scaling import Scaling
+from bisac.errors import BisacError
+from bisac.nets.actors import Actor
+from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
+from bisac.types import Spec, require_float32
+
+FORMAT, VERSION = "bisac-policy", 1
+
+
+class Policy:
+    """What training gives: acts on NumPy observations, in the environment's own action units."""
+
+    def __init__(self, spec: Spec, algo: Algorithm[Any], actor: Actor, seed: int = 0):
+        self.spec = spec
+        self.algo = algo
+        self.actor = actor
+        self._key = jax.random.key(seed)
+
+    def predict(
+        self,
+        observation: Any,  # whatever NumPy makes an array of
+        state: None = None,  # noqa: ARG002  this and the next are for scripts that serve recurrent policies too
+        episode_start: np.ndarray | None = None,  # noqa: ARG002
+        deterministic: bool = True,
+    ) -> tuple[np.ndarray, None]:
+        """The action for one observation, or the actions for a batch of them."""
+        try:
+            obs = np.asarray(observation, np.float32)
+        except (TypeError, ValueError) as error:  # the environment's own dictionary, say
+            raise BisacError(
+                f"this policy takes observations as arrays of {self.spec.obs_dim} numbers; those of other spaces as "
+                f"gymnasium.spaces.flatten(env.observation_space, observation) gives them ({error})."
+            ) from error
+        if obs.ndim not in (1, 2) or obs.shape[-1] != self.spec.obs_dim:
+            raise BisacError(
+                f"this policy takes observations of {self.spec.obs_dim} numbers ({self.spec.env_id}), "
+                f"one or a batch; got an array of shape {obs.shape}."
+            )
+        self._key, key = jax.random.split(self._key)
+        action = np.asarray(_act(self.actor, jnp.atleast_2d(obs), key, not deterministic))
+        scaled = self.spec.to_box(action)
+        return (scaled if obs.ndim == 2 else scaled[0]), None
+
+    def check_fits(self, spec: Spec) -> None:
+        """Refuse an environment that this policy was not trained for."""
+        if (self.spec.obs_dim, self.spec.action_dim) != (spec.obs_dim, spec.action_dim):
+            raise BisacError(
+                f"this policy was trained on {self.spec.env_id} ({self.spec.obs_dim} observations, "
+                f"{self.spec.action_dim} actions) and does not fit {spec.env_id} ({spec.obs_dim} observations, "
+                f"{spec.action_dim} actions)."
+            )
+
+    def to_bytes(self) -> bytes:
+        """The content of a policy file."""
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "algo": algorithm_name(self.algo),
+            "settings": dataclasses.asdict(self.algo),
+            "spec": dataclasses.asdict(self.spec),
+        }
+        return pack_arrays(self.actor, metadata)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy as one safetensors file that `bisac.load` needs nothing else to read."""
+        try:
+            write_atomic(Path(path), self.to_bytes())
+        except OSError as error:
+            raise BisacError(f"the policy cannot be written to {path}: {error.strerror}.") from error
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy file."""
+    require_float32()
+    content = read_file(path)
+    metadata = unpack_metadata(content, path)
+    if metadata.get("format") != FORMAT:
+        raise BisacError(f"{path} is not a bisac policy file.")
+    if metadata.get("version") != VERSION:
+        raise BisacError(f"{path} has policy format {metadata.get('version')}; this bisac reads format {VERSION}.")
+    try:
+        spec = Spec.from_json(metadata["spec"])
+        algo = algorithm_from_json(metadata["algo"], metadata["settings"])
+        key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
+        skeleton = jax.eval_shape(partial(_fresh_actor, algo, spec), key)
+        jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
+    except Exception as error:  # whatever a stranger's settings make of the networks
+        raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
+    return Policy(spec, algo, unpack_arrays(content, skeleton, path))
+
+
+def _fresh_actor(algo: Algorithm[Any], spec: Spec, key: Key[Array, ""]) -> Actor:
+    normaliser = Scaling.init(spec.obs_dim, 1, algo.normalise_observations, rewards=False)
+    return normaliser.around(algo.policy(algo.init(spec, key)))
+
+
+@partial(jax.jit, static_argnames="explore")
+def _act(actor: Actor, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
+    return actor.act(obs, key, explore)

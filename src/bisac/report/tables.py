@@ -1,0 +1,127 @@
+"""A report's numbers as tables: CSV for programs, LaTeX for papers."""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from bisac.report.analysis import Analysis, TaskResult, final_score
+from bisac.report.look import looks
+from bisac.report.statistics import Estimate
+
+
+def result_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """A row for each task and contestant."""
+    return [
+        {
+            "task": result.env,
+            "contestant": result.contestant,
+            "seeds_complete": result.seeds,
+            "seeds_planned": result.planned,
+            **_columns("score_iqm", result.score),
+            **_columns("difference", result.difference),
+            "difference_established": _established(result.difference, 0.0),
+            **_columns("probability_of_improvement", result.improvement),
+            "improvement_established": _established(result.improvement, 0.5),
+            "seeds_that_reached_reference": sum(math.isfinite(steps) for steps in result.reached),
+            "median_steps_to_reference": _finite(result.median_reached) if result.reached else None,
+            "median_seconds": round(result.median_seconds, 1),
+        }
+        for result in analysis.results
+    ]
+
+
+def aggregate_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """A row for each contestant, over the tasks that can be normalised."""
+    return [
+        {
+            "contestant": aggregate.contestant,
+            "tasks": " ".join(analysis.aggregated),
+            "seeds": aggregate.seeds,
+            **_columns("iqm", aggregate.iqm),
+            **_columns("median", aggregate.median),
+            **_columns("mean", aggregate.mean),
+            **_columns("iqm_difference", aggregate.difference),
+            "difference_established": _established(aggregate.difference, 0.0),
+            **_columns("probability_of_improvement", aggregate.improvement),
+            "improvement_established": _established(aggregate.improvement, 0.5),
+        }
+        for aggregate in analysis.aggregates
+    ]
+
+
+def run_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """A row for each run, complete or not."""
+    return [
+        {
+            "task": curve.env,
+            "contestant": curve.contestant,
+            "seed": curve.seed,
+            "complete": curve.complete,
+            "steps": curve.taken,
+            "final_score": final_score(curve) if curve.complete else None,
+            "seconds": round(float(curve.seconds[-1]), 1) if len(curve.seconds) else None,
+        }
+        for curve in analysis.data.curves
+    ]
+
+
+def to_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows of the same columns; an empty field where there is nothing to tell."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def to_latex(analysis: Analysis) -> str:
+    """Final scores by task, for a paper with booktabs: bold what is established to differ from the reference."""
+    shown = looks(analysis.data.contestants)
+    seeds = sorted({result.seeds for result in analysis.results})
+    lines = [
+        f"% Interquartile mean of the final scores with 95% stratified bootstrap intervals; seeds: {_range(seeds)}.",
+        f"% Bold: the difference from {_tex(shown[analysis.reference].label)} is established (interval without 0).",
+        f"\\begin{{tabular}}{{l{'r' * len(analysis.data.envs)}}}",
+        "\\toprule",
+        " & ".join(["", *map(_tex, analysis.data.envs)]) + r" \\",
+        "\\midrule",
+    ]
+    for name in analysis.names:
+        cells = [_cell(analysis.result(env, name)) for env in analysis.data.envs]
+        lines.append(" & ".join([_tex(shown[name].label), *cells]) + r" \\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def _cell(result: TaskResult | None) -> str:
+    if result is None:
+        return "--"
+    value = f"{result.score.value:.1f}"
+    if result.difference and result.difference.establishes(0.0):
+        value = f"\\textbf{{{value}}}"
+    if result.score.interval is None:
+        return f"{value} (one seed)"
+    low, high = result.score.interval
+    return f"{value} {{\\scriptsize [{low:.1f}, {high:.1f}]}}"
+
+
+def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    low, high = (estimate.interval if estimate else None) or (None, None)
+    return {name: estimate.value if estimate else None, f"{name}_low": low, f"{name}_high": high}
+
+
+def _established(estimate: Estimate | None, null: float) -> bool | None:
+    return estimate.establishes(null) if estimate else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _range(values: Sequence[int]) -> str:
+    return " to ".join(map(str, dict.fromkeys([values[0], values[-1]]))) if values else "none"
+
+
+def _tex(text: str) -> str:
+    return "".join(f"\\{character}" if character in "_%&#$" else character for character in text)

@@ -1,0 +1,1 @@
+"""Many runs: what to train, what was trained, and where."""

@@ -1,0 +1,1 @@
+"""Where the runs of a sweep are trained: on this machine or on a Ray cluster."""

@@ -1,0 +1,60 @@
+"""Runs as processes of this machine."""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from bisac.sweeps.engines import launch
+from bisac.sweeps.execute import LOG, Ended
+from bisac.sweeps.plan import PlannedRun
+
+
+def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subprocess.Popen[bytes]:
+    """A run's process, pinned to as many cores; what it says is added to the run folder's log."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # In isolation the launcher cannot take a file that lies beside it for a module of the standard library.
+    command = [sys.executable, "-I", launch.__file__, str(folder), str(cores), str(os.getpid()), *arguments]
+    with (folder / LOG).open("ab") as log:
+        log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}\n".encode())
+        log.flush()
+        # A session of its own: a Ctrl-C at the terminal reaches the sweep alone, which passes it on once.
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+class LocalEngine:
+    """As many runs at a time as there are slots."""
+
+    def __init__(self, slots: int, cores: int):
+        self.slots, self._cores = slots, cores
+        self._running: list[tuple[PlannedRun, subprocess.Popen[bytes]]] = []
+
+    def room(self) -> bool:
+        """Whether a slot is free."""
+        return len(self._running) < self.slots
+
+    def start(self, run: PlannedRun) -> None:
+        """Begin a run or go on with it."""
+        self._running.append((run, start_process(run.folder, run.arguments, self._cores)))
+
+    def ended(self) -> list[Ended]:
+        """The runs whose process has ended since the last call."""
+        ended = [Ended(run, code) for run, process in self._running if (code := process.poll()) is not None]
+        self._running = [(run, process) for run, process in self._running if process.returncode is None]
+        return ended
+
+    def stop(self, number: int) -> None:
+        """Pass a signal on to every process."""
+        for _, process in self._running:
+            process.send_signal(number)
+
+    def close(self) -> None:
+        """End whatever still runs, at once."""
+        for _, process in self._running:
+            process.kill()
+            process.wait()

@@ -1,0 +1,93 @@
+"""Runs as tasks of a Ray cluster. A run whose worker or node is lost goes on from its last checkpoint on another.
+
+Each task starts the same process as on one machine; the sweep's folder must lie on a disk that all nodes share.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from bisac.errors import BisacError
+from bisac.sweeps.engines.local import start_process
+from bisac.sweeps.execute import Ended
+from bisac.sweeps.plan import PlannedRun
+
+
+class RayEngine:
+    """As many runs at a time as the cluster has room for: Ray itself lets the others wait."""
+
+    def __init__(self, address: str | None, cores: int):
+        self._ray = _ray()
+        # Without "local", Ray would join whatever cluster it finds on this machine.
+        where = {"address": address} if address else {"address": "local", "include_dashboard": False}
+        try:
+            self._ray.init(**where, log_to_driver=False, logging_level="warning")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise BisacError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
+        # Lost workers are none of the run's faults: the same task again, wherever there is room.
+        self._task: Any = self._ray.remote(num_cpus=cores, max_retries=-1)(work)
+        self._cores = cores
+        self._running: dict[Any, PlannedRun] = {}
+
+    @property
+    def slots(self) -> int:
+        """How many runs fit into the cluster now; each must fit into one node."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(int(resources.get("CPU", 0) // self._cores) for resources in nodes)
+
+    def room(self) -> bool:
+        """Ray takes all at once."""
+        return True
+
+    def start(self, run: PlannedRun) -> None:
+        """Hand a run to the cluster."""
+        self._running[self._task.remote(run.folder, run.arguments, self._cores)] = run
+
+    def ended(self) -> list[Ended]:
+        """The runs whose task has ended since the last call."""
+        if not self._running:
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
+        return [self._ended(self._running.pop(task), task) for task in ready]
+
+    def stop(self, number: int) -> None:  # noqa: ARG002 (Ray has its own way to interrupt a task)
+        """Have every task ask its process to save and end; those that wait are dropped."""
+        for task in self._running:
+            self._ray.cancel(task)
+
+    def close(self) -> None:
+        """Leave the cluster, which ends whatever still runs."""
+        self._ray.shutdown()
+
+    def _ended(self, run: PlannedRun, task: Any) -> Ended:
+        try:
+            return Ended(run, self._ray.get(task))
+        except self._ray.exceptions.TaskCancelledError:
+            return Ended(run, 128 + signal.SIGINT)
+        except self._ray.exceptions.RayError as error:  # bisac or the shared folder is missing on that node, say
+            return Ended(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
+
+
+def work(folder: Path, arguments: tuple[str, ...], cores: int) -> int:
+    """On a worker: be the run's parent until it ends; returns its exit code."""
+    process = start_process(folder, arguments, cores)
+    try:
+        # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
+        while (code := process.poll()) is None:
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    return code
+
+
+def _ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers over the network
+    try:
+        import ray
+    except ImportError as error:
+        raise BisacError("--engine ray needs Ray: pip install 'bisac[ray]'.") from error
+    return ray

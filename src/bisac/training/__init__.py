@@ -1,1 +1,0 @@
-"""Training: the loop, evaluation, and everything that a run leaves on disk."""

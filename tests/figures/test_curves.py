@@ -1,0 +1,86 @@
+import json
+
+import numpy as np
+import pytest
+
+from bisac.errors import BisacError
+from bisac.figures.curves import Curves, band, statistic_of
+
+
+def write_run(folder, algo="sac", seed=0, returns=(1.0, 2.0), env="Hopper-v5", start=1000, **hyperparameters):
+    folder.mkdir(parents=True)
+    run = {"seed": seed, "num_envs": 1, "env_arg": []}
+    config = {"env": env, "algo": algo, "hyperparameters": hyperparameters, "run": run}
+    (folder / "config.json").write_text(json.dumps(config))
+    rows = "".join(f"{start * (i + 1)},{value}\n" for i, value in enumerate(returns))
+    (folder / "progress.csv").write_text(f"step,eval_return\n{rows}")
+
+
+def make(tmp_path, **settings):
+    return Curves(runs=(tmp_path,), **settings).make(lambda text: None)
+
+
+def test_statistics_of_known_numbers():
+    returns = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
+    assert statistic_of(returns, "mean") == pytest.approx(21.2)
+    assert statistic_of(returns, "iqm") == pytest.approx(2.0)
+    assert statistic_of(returns[:3], "iqm") == pytest.approx(1.0)
+
+
+def test_band_covers_the_mean_as_often_as_it_says():
+    draws = np.random.default_rng(0)
+    samples = draws.normal(size=(200, 20, 1))
+    inside = [low[0] <= 0.0 <= high[0] for low, high in (band(s, "mean", 0.8, resamples=300) for s in samples)]
+    assert 0.7 < np.mean(inside) < 0.9
+
+
+def test_band_of_one_seed_is_refused():
+    with pytest.raises(BisacError, match="at least two seeds"):
+        band(np.ones((1, 3)), "mean", 0.95)
+
+
+def test_seeds_are_grouped_and_setups_kept_apart(tmp_path):
+    for seed, value in enumerate((10.0, 20.0, 30.0)):
+        write_run(tmp_path / "sweep" / f"sac{seed}", seed=seed, returns=(0.0, value), critic="joint")
+    write_run(tmp_path / "vdn", returns=(5.0, 6.0, 7.0), critic="vdn-a")
+    write_run(tmp_path / "wide", returns=(8.0,), critic="joint", gamma=0.9)
+    made = make(tmp_path)
+    groups = {group["label"]: group for group in made.numbers["groups"]}
+    assert set(groups) == {"SAC, gamma unset", "SAC, gamma 0.9", "SAC, VDN-a critic"}
+    assert groups["SAC, gamma unset"]["seeds"] == [0, 1, 2]
+    np.testing.assert_allclose(groups["SAC, gamma unset"]["mean"], [0.0, 20.0])
+    assert groups["SAC, gamma unset"]["low"][1] >= 10.0
+    assert groups["SAC, VDN-a critic"]["low"] is None
+    assert any("1 seed, so no band" in line for line in made.summary)
+    assert made.pictures["png"].startswith(b"\x89PNG")
+    assert made.pictures["pdf"].startswith(b"%PDF")
+
+
+def test_seeds_of_different_length_meet_at_common_steps(tmp_path):
+    write_run(tmp_path / "a", seed=0, returns=(1.0, 2.0, 3.0))
+    write_run(tmp_path / "b", seed=1, returns=(5.0, 6.0))
+    (group,) = make(tmp_path).numbers["groups"]
+    np.testing.assert_array_equal(group["steps"], [1000, 2000])
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (dict(seed=0), "of the same seed and setup"),
+        (dict(seed=1, start=700), "never evaluated at the same step"),
+        (dict(returns=()), "no evaluation yet"),
+        (dict(algo="dqn"), "algorithm that this bisac does not know"),
+    ],
+)
+def test_bad_runs(others, message, tmp_path):
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "b", **others)
+    with pytest.raises(BisacError, match=message):
+        make(tmp_path)
+
+
+def test_no_runs(tmp_path):
+    with pytest.raises(BisacError, match="no run folder"):
+        make(tmp_path)
+    with pytest.raises(BisacError, match="needs one RUN"):
+        Curves().make(lambda text: None)

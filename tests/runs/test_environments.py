@@ -1,0 +1,100 @@
+"""Runs on environments with arguments and on other backends: recorded, resumed and evaluated as they were trained."""
+
+import json
+import re
+
+import pytest
+from probe_envs import Counter
+from reliability import SHORT, SMALL, Crash, fingerprint
+
+import bisac
+from bisac.cli import run
+from bisac.display.run import Quiet
+from bisac.runs.log import read_progress
+
+
+def train_until(moment, monkeypatch, env, out, **settings):
+    """A run that died at that step."""
+
+    def tick(_self, now, _return):
+        if now >= moment:
+            raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Quiet, "tick", tick)
+        with pytest.raises(Crash):
+            bisac.train(env, out=out, **SMALL | SHORT | settings)
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    """A run in episodes of one step."""
+    out = tmp_path_factory.mktemp("pendulum") / "run"
+    arguments = ["--env-arg", "max_episode_steps=1", "--env-arg", "g=9.5", "--steps", "20", "--eval-episodes", "1",
+                 "--algo", "sac", "--learning-starts", "10", "--hidden", "8", "--replay-size", "100",
+                 "--num-envs", "1"]  # fmt: skip
+    assert run(["train", "Pendulum-v1", "--out", str(out), *arguments]) == 0
+    return out
+
+
+def test_arguments_are_recorded(pendulum):
+    args = ["max_episode_steps=1", "g=9.5"]
+    assert json.loads((pendulum / "config.json").read_text())["run"]["env_arg"] == args
+    assert bisac.load(pendulum).spec.env_args == tuple(args)
+
+
+def test_a_resume_uses_the_arguments_and_they_cannot_change(pendulum):
+    bisac.resume(pendulum, steps=30, verbose=False)
+    rows = read_progress((pendulum / "progress.csv").read_text())
+    assert [(row["step"], row["episode_length"]) for row in rows] == [(20, 1.0), (30, 1.0)]
+    config = json.loads((pendulum / "config.json").read_text())
+    edited = config | {"run": config["run"] | {"env_arg": ["max_episode_steps=2", "g=9.5"]}}
+    (pendulum / "config.json").write_text(json.dumps(edited))
+    try:
+        with pytest.raises(bisac.BisacError, match=r"env_arg is \['max_episode_steps=2', 'g=9.5'\] in config.json and"):
+            bisac.resume(pendulum, steps=40, verbose=False)
+    finally:
+        (pendulum / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"), [([], 1), (["--env-arg", "max_episode_steps=2"], 2), (["--env", "Pendulum-v1"], 200)]
+)
+def test_evaluation_uses_the_arguments_unless_told_otherwise(pendulum, arguments, steps, capsys, monkeypatch):
+    lengths = []
+    monkeypatch.setattr("gymnasium.wrappers.TimeLimit.__init__", watched_limit(lengths))
+    assert run(["eval", str(pendulum), "--episodes", "1", "--video", *arguments]) == 0
+    assert re.search(r"over 1 episodes of Pendulum-v1: mean", capsys.readouterr().out)
+    assert lengths == [steps, steps]
+
+
+def watched_limit(lengths):
+    from gymnasium.wrappers import TimeLimit
+
+    original = TimeLimit.__init__
+
+    def init(self, env, max_episode_steps):
+        lengths.append(max_episode_steps)
+        original(self, env, max_episode_steps)
+
+    return init
+
+
+def test_pythons_arguments_are_those_of_the_command_line(tmp_path):
+    policy = bisac.train("Pendulum-v1", env_args={"max_episode_steps": 5}, out=tmp_path / "run", **SMALL, **SHORT)
+    assert policy.spec.env_args == ("max_episode_steps=5",)
+
+
+def test_processes_learn_the_same_and_resume_exactly(tmp_path, monkeypatch):
+    bisac.train(Counter, out=tmp_path / "sync", **SMALL | SHORT | {"num_envs": 2})
+    train_until(50, monkeypatch, Counter, tmp_path / "async", num_envs=2, backend="async")
+    bisac.resume(tmp_path / "async", env=Counter, verbose=False)
+    assert fingerprint(tmp_path / "async") == fingerprint(tmp_path / "sync")
+    assert json.loads((tmp_path / "async" / "config.json").read_text())["run"]["backend"] == "async"
+
+
+def test_envpool_says_that_its_resume_is_not_exact(tmp_path, monkeypatch):
+    train_until(50, monkeypatch, "Hopper-v5", tmp_path / "run", num_envs=2, backend="envpool")
+    with pytest.warns(UserWarning, match="Hopper-v5 does not repeat itself when seeded: 2 of 2 environments begin"):
+        bisac.resume(tmp_path / "run", verbose=False)
+    assert read_progress((tmp_path / "run" / "progress.csv").read_text())[-1]["inexact_resumes"] == 1

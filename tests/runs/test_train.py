@@ -1,0 +1,260 @@
+import csv
+import json
+import signal
+
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+from probe_envs import Counter, Probe, Truncated
+from safetensors.numpy import load_file
+
+import bisac
+from bisac.algos import SAC
+from bisac.display.run import Quiet
+from bisac.envs.task import Task
+from bisac.errors import BisacError
+from bisac.collect import evaluate
+from bisac.collect.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed, random_return
+from bisac.runs.folder import RunDir, provenance
+from bisac.runs.train import TrainSettings, run_training
+
+TINY = dict(hidden=(8,), batch_size=16, learning_starts=12, replay_size=1000)
+SHORT = dict(algo="sac", steps=60, num_envs=1, eval_every=20, eval_episodes=3, verbose=False, **TINY)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "a"
+    bisac.train(Counter, out=out, **SHORT)
+    return out
+
+
+def rows(folder):
+    with (folder / "progress.csv").open() as file:
+        return [{name: value for name, value in row.items() if name != "wall_time"} for row in csv.DictReader(file)]
+
+
+def test_run_folder_is_complete(folder):
+    config = json.loads((folder / "config.json").read_text())
+    assert config["algo"] == "sac"
+    assert config["env"] == "Counter"
+    assert config["hyperparameters"]["batch_size"] == 16
+    assert config["run"]["steps"] == 60
+    assert config["versions"]["jax"]
+    assert [row["step"] for row in rows(folder)] == ["20", "40", "60"]
+    assert float(rows(folder)[-1]["critic_loss"]) >= 0.0
+    assert list(folder.glob("events.out.tfevents.*"))
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(folder.rglob("*.partial"))
+    assert bisac.load(folder).predict(np.zeros(1))[0].shape == (2,)
+
+
+def test_seeded_runs_repeat_bit_for_bit(folder, tmp_path):
+    bisac.train(Counter, out=tmp_path / "b", **SHORT)
+    assert rows(tmp_path / "b") == rows(folder)
+    for name in ("policy.safetensors", "best.safetensors"):
+        assert (tmp_path / "b" / name).read_bytes() == (folder / name).read_bytes()
+    bisac.train(Counter, out=tmp_path / "c", seed=1, **SHORT)
+    assert rows(tmp_path / "c") != rows(folder)
+
+
+def test_best_policy_is_the_best_evaluated(folder):
+    best = max(float(row["eval_return"]) for row in rows(folder))
+    evaluator = Evaluator(Task(Counter), 3, seed=0)
+    assert evaluator(bisac.load(folder / "best.safetensors")).returns.mean() == pytest.approx(best)
+
+
+def test_held_out_episodes_are_others():
+    seeds = [Evaluator(Task(Counter), 20, 0, stream).seeds for stream in (EVALUATION_STREAM, HELD_OUT_STREAM)]
+    training = [episode_seed(0, i, n) for i in range(8) for n in range(100)]
+    assert len({*seeds[0], *seeds[1], *training}) == 840
+
+
+class Evenly(Probe):
+    """A hundred steps in a box from 2 to 6, where E[a] is 4 and E[a^2] is 17 1/3."""
+
+    action_space = spaces.Box(2.0, 6.0, (2,))
+
+    def step(self, action):
+        self.time += 1
+        return self.obs(), float(action[0] + action[1] ** 2), False, self.time == 100, {}
+
+
+def test_random_policy_draws_evenly_and_repeats():
+    assert random_return(Task(Evenly)) == pytest.approx(100 * (4 + 17.333), rel=0.03)
+    assert random_return(Task(Evenly)) == random_return(Task(Evenly))
+
+
+def test_evaluation_equals_a_plain_loop(folder):
+    policy = bisac.load(folder)
+    result = Evaluator(Task(Counter), 4, seed=5)(policy)
+    for i in range(4):
+        env, total, length, done = Task(Counter).make(), 0.0, 0, False
+        obs, _ = env.reset(seed=episode_seed(5, EVALUATION_STREAM, i))
+        while not done:
+            obs, reward, terminated, truncated, _ = env.step(policy.predict(obs)[0])
+            total, length, done = total + reward, length + 1, terminated or truncated
+        assert result.returns[i] == pytest.approx(total, abs=1e-5)
+        assert result.lengths[i] == length
+
+
+def test_evaluation_sees_what_training_sees():
+    """An environment that resets to whole numbers and steps to others; its reward is an array of one."""
+
+    class Halves(Probe):
+        def obs(self):
+            return np.array([self.time / 2]) if self.time else np.array([0])
+
+        def step(self, action):
+            self.time += 1
+            return self.obs(), np.array([0.5]), False, self.time == 4, {}
+
+    class Notes:
+        seen = ()
+
+        def predict(self, observation):
+            self.seen = (*self.seen, float(observation[0, 0]))
+            return np.zeros((1, 2)), None
+
+    notes = Notes()
+    assert Evaluator(Task(Halves), 1, seed=0)(notes).returns == [2.0]
+    assert notes.seen == (0.0, 0.5, 1.0, 1.5)
+
+
+class Endless(Probe):
+    reward = 1.0
+
+    def step(self, action):
+        return self.obs(), self.reward, False, False, {}
+
+
+def test_endless_episode_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(evaluate, "MOST_STEPS", 50)
+    with pytest.raises(BisacError, match=r"an episode of Endless took 50 steps .* max_episode_steps=1000"):
+        random_return(Task(Endless))
+
+
+def test_reward_that_is_not_finite_is_refused():
+    class Bad(Truncated):
+        def step(self, action):
+            obs, _, *ends = super().step(action)
+            return obs, float("nan"), *ends
+
+    with pytest.raises(BisacError, match="Bad gave a reward that is not finite"):
+        random_return(Task(Bad))
+
+
+def test_one_environment_for_all_is_refused():
+    shared = Counter()
+    with pytest.raises(BisacError, match="gave the same environment twice"):
+        Evaluator(Task(lambda: shared), 2, seed=0)
+
+    class Callable(Counter):
+        def __call__(self):
+            """As the types ask for; users give environments that are not even that."""
+
+    with pytest.raises(BisacError, match="an environment was given"):
+        Task(Callable()).make()
+
+
+def test_run_too_short_to_learn_is_told(tmp_path):
+    with pytest.warns(UserWarning, match="nothing will be learned: --steps 12 end before --learning-starts 12"):
+        bisac.train(Counter, out=tmp_path / "x", **SHORT | {"steps": 12})
+
+
+@pytest.mark.parametrize(
+    ("typed", "recorded"),
+    [("/x/bin/bisac", "bisac"), ("/x/bisac/__main__.py", "bisac"), ("mine/run.py", "mine/run.py")],
+)
+def test_recorded_command_is_what_one_would_type(typed, recorded, monkeypatch):
+    monkeypatch.setattr("sys.argv", [typed, "train", "Hopper-v5"])
+    assert provenance()["command"] == [recorded, "train", "Hopper-v5"]
+
+
+def test_double_precision_is_refused(folder):
+    with jax.enable_x64(True), pytest.raises(BisacError, match="unset JAX_ENABLE_X64"):
+        bisac.load(folder)
+
+
+def test_existing_run_is_kept_unless_told(folder, tmp_path):
+    before = (folder / "policy.safetensors").read_bytes()
+    with pytest.raises(bisac.BisacError, match="holds a run already"):
+        bisac.train(Counter, out=folder, **SHORT)
+    assert (folder / "policy.safetensors").read_bytes() == before
+    out = tmp_path / "again"
+    bisac.train(Counter, out=out, **SHORT)
+    (out / "notes.txt").write_text("mine")
+    bisac.train(Counter, out=out, overwrite=True, **(SHORT | {"steps": 40}))
+    assert [row["step"] for row in rows(out)] == ["20", "40"]
+    assert (out / "notes.txt").read_text() == "mine"
+    assert len(list(out.glob("events.out.*"))) == 1
+
+
+def test_nothing_is_written_for_bad_input(tmp_path):
+    for bad in (dict(env="CartPole-v1"), dict(env="Hoper-v5")):
+        with pytest.raises(bisac.BisacError):
+            bisac.train(out=tmp_path / "x", verbose=False, **bad)
+    assert not (tmp_path / "x").exists()
+
+
+def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
+    class Explodes(Truncated):
+        def step(self, action):
+            return (np.full(1, 3e38, np.float32), 3e38, False, False, {})
+
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ became nan in update 1, by step 13"):
+        bisac.train(Explodes, out=tmp_path / "x", **(SHORT | {"eval_every": 40, "eval_episodes": 1}))
+    assert (tmp_path / "x" / "progress.csv").exists()
+    assert not (tmp_path / "x" / "policy.safetensors").exists()  # it would be of no use
+
+
+def test_diverging_rollouts_are_not_blamed_on_the_environment(tmp_path):
+    class Explodes(Truncated):
+        def step(self, action):
+            assert np.isfinite(action).all()
+            return (np.full(1, 3e38, np.float32), 3e38, False, False, {})
+
+    settings = dict(algo="a2c", rollout=8, hidden=(8,), normalise_observations=False, normalise_rewards=False)
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ became \S+ in update 1, by step 8\."):
+        bisac.train(Explodes, out=tmp_path / "x", steps=1000, eval_every=1000, verbose=False, **settings)
+
+
+def test_failing_environment_leaves_what_was_learned(tmp_path):
+    class Fails(Truncated):
+        steps = 0
+
+        def step(self, action):
+            Fails.steps += 1
+            if Fails.steps == 50:
+                raise RuntimeError("the simulator is gone")
+            return super().step(action)
+
+    with pytest.raises(RuntimeError, match="the simulator is gone"):
+        bisac.train(Fails, out=tmp_path / "x", **SHORT)
+    assert bisac.load(tmp_path / "x")
+    assert (tmp_path / "x" / "learning_curve.png").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_cleanly(number, tmp_path):
+    class Interrupts(Quiet):
+        def tick(self, step, episode_return):
+            if step == 30:
+                signal.raise_signal(number)
+
+    settings = TrainSettings(steps=10_000, num_envs=1, eval_every=20, eval_episodes=1, out=tmp_path / "x")
+    outcome = run_training(Counter, SAC(**TINY), settings, Interrupts())
+    assert outcome.stopped_by == number
+    assert [row["step"] for row in outcome.rows] == [20.0]
+    assert RunDir(tmp_path / "x").policy.exists()
+    assert load_file(RunDir(tmp_path / "x").policy)
+
+
+def test_python_interface_passes_ctrl_c_on_after_saving(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        Quiet, "tick", lambda _self, step, _return: signal.raise_signal(signal.SIGINT) if step == 30 else None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        bisac.train(Counter, out=tmp_path / "x", **SHORT)
+    assert bisac.load(tmp_path / "x")

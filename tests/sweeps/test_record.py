@@ -1,0 +1,60 @@
+"""A sweep's record: what may be added to it, and what is refused."""
+
+import dataclasses
+
+import pytest
+
+from bisac.errors import BisacError
+from bisac.runs.folder import RunDir
+from bisac.runs.settings import TrainSettings, to_config
+from bisac.sweeps.plan import Plan, parse_contestant
+from bisac.sweeps.record import enrol, read_record
+
+COMMAND = ["bisac", "sweep", "plan"]
+PLAN = Plan(
+    ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
+)
+
+
+def measured(env):
+    return {"Pendulum-v1": -1200.0}[env]
+
+
+def test_sweep_grows_but_does_not_change(tmp_path):
+    grown = dataclasses.replace(PLAN, seeds=(2,), contestants=(parse_contestant("bisac:hidden=8x8"),))
+    enrol(PLAN, tmp_path, COMMAND, measured)
+    record = enrol(grown, tmp_path, ["bisac", "sweep", "more"], {}.__getitem__)  # measured once
+    assert record.commands == [COMMAND, ["bisac", "sweep", "more"]]
+    assert record.random_returns == {"Pendulum-v1": -1200.0}
+    assert record == read_record(tmp_path)
+    assert [contestant.name for contestant in record.contestants] == ["sac", "bisac", "bisac-hidden=8x8"]
+    assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
+    assert len(record.runs) == 5  # what was asked for, not every combination
+    with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
+        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, COMMAND, measured)
+    with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
+        enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, COMMAND, measured)
+
+
+@pytest.mark.parametrize(
+    ("algo", "change", "problem"),
+    [
+        ("sac", {"critic_lr": 0.5}, "critic_lr is 0.001"),
+        ("sac", {"critic_norm": "none"}, "critic_norm is 'batch'"),
+        ("bisac", {"tau": 0.5}, "tau is 0.005"),
+    ],
+)
+def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
+    run = next(run for run in PLAN.runs(tmp_path) if run.contestant.algo == algo)
+    run.folder.mkdir(parents=True)
+    other = dataclasses.replace(run.algorithm, **change)
+    RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
+    with pytest.raises(BisacError, match=f"/{algo}/seed0 holds another run than the sweep's: {problem}"):
+        enrol(PLAN, tmp_path, COMMAND, measured)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
+def test_damaged_record_is_told(text, tmp_path):
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(BisacError, match="is damaged"):
+        read_record(tmp_path)

@@ -1,0 +1,405 @@
+"""Sweeps: what is begun, gone on with and left alone; and as a user meets them, in processes."""
+
+import csv
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from bisac.cli import run
+from bisac.cli.arguments import from_file
+from bisac.cli.sweep import parse_sweep
+from bisac.display.sweep import SweepDisplay
+from bisac.errors import BisacError
+from bisac.runs.folder import RunDir
+from bisac.runs.settings import TrainSettings, to_config
+from bisac.storage import exclusive
+from bisac.sweeps.execute import Ended, Progress, execute, progress_of, remaining_seconds
+from bisac.sweeps.plan import Plan, parse_contestant
+from bisac.sweeps.record import read_record
+
+pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
+
+PLAN = Plan(
+    ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
+)
+
+
+def pretend(run, step, seconds=None, policy=True):
+    """A run folder that has come so far."""
+    folder = RunDir(run.folder)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    folder.write_config(to_config(run.env, run.algorithm, run.settings))
+    (run.folder / "sweep.log").touch()
+    folder.progress.write_text(f"step,wall_time,eval_return\n{step},{seconds or step / 10},1.5\n{step + 1},")
+    if policy:
+        folder.policy.write_bytes(b"")
+
+
+class PretendEngine:
+    """Ends each run at the next look; `codes` says how, by folder's last two names."""
+
+    slots = 2
+
+    def __init__(self, codes=(), on_start=None):
+        self.codes, self.on_start, self.started, self.running, self.told = dict(codes), on_start, [], [], []
+
+    def room(self):
+        return len(self.running) < self.slots
+
+    def start(self, run):
+        self.started.append("/".join(run.folder.parts[-2:]))
+        self.running.append(run)
+        if self.on_start:
+            self.on_start(self)
+
+    def ended(self):
+        ended = [Ended(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
+        for each in ended:
+            pretend(each.run, 50 if each.code else 100)
+        self.running = []
+        return ended
+
+    def stop(self, number):
+        self.told.append(number)
+
+    def close(self):
+        self.told.append("closed")
+
+
+class Silent:
+    """Watches, and says nothing."""
+
+    def started(self, run): ...
+
+    def ended(self, ended, progress): ...
+
+    def show(self, watched): ...
+
+
+def test_only_what_is_not_complete_is_run_and_a_failure_stops_nothing_else(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    pretend(runs[0], 100)
+    pretend(runs[1], 100, policy=False)  # killed before it wrote its policy
+    engine = PretendEngine({"bisac/seed0": 2})
+    outcome = execute(runs, engine, Silent())
+    assert engine.started == ["bisac/seed0", "sac/seed1", "bisac/seed1"]
+    assert outcome.failed == {runs[1].folder: "exit code 2"}
+    assert outcome.complete == [runs[0], runs[2], runs[3]]
+    again = PretendEngine()
+    assert execute(runs, again, Silent()).failed == {}
+    assert again.started == ["bisac/seed0"]
+
+
+def test_signal_is_passed_on_and_nothing_more_is_started(tmp_path):
+    engine = PretendEngine(on_start=lambda _: signal.raise_signal(signal.SIGTERM))
+    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
+    outcome = execute(list(PLAN.runs(tmp_path)), engine, Silent())
+    assert engine.started == ["sac/seed0"]
+    assert outcome.stopped_by == signal.SIGTERM
+    assert engine.told == [signal.SIGTERM, "closed"]
+
+
+def test_run_that_cannot_be_started_stops_no_other(tmp_path):
+    def refuse_first(engine):
+        if len(engine.started) == 1:
+            engine.running.pop()
+            raise OSError(errno.ENOSPC, "No space left on device", "sweep.log")
+
+    runs = list(PLAN.runs(tmp_path))
+    outcome = execute(runs, PretendEngine(on_start=refuse_first), Silent())
+    assert outcome.failed == {runs[0].folder: "No space left on device: sweep.log"}
+    assert outcome.complete == runs[1:]
+
+
+def test_runs_save_themselves_when_the_sweep_fails(tmp_path):
+    class Fails(Silent):
+        def show(self, watched):
+            raise RuntimeError("no terminal")
+
+    engine = PretendEngine()
+    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
+    with pytest.raises(RuntimeError, match="no terminal"):
+        execute(list(PLAN.runs(tmp_path)), engine, Fails())
+    assert engine.told == [signal.SIGTERM, "closed"]
+    assert engine.running == []  # it was waited for
+
+
+def test_runs_of_which_only_numbers_were_kept_are_left_alone(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    for planned in runs:
+        pretend(planned, 100, policy=False)
+        (planned.folder / "sweep.log").unlink()
+    RunDir(runs[1].folder).checkpoints.mkdir()  # there is something to go on with
+    engine = PretendEngine()
+    execute(runs, engine, Silent())
+    assert engine.started == ["bisac/seed0"]
+
+
+def test_progress_ignores_a_line_that_is_being_written(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    assert progress_of(planned) == Progress(0, 0.0, None, None, False)
+    pretend(planned, 40, seconds=20.0)
+    assert progress_of(planned) == Progress(40, 20.0, 1.5, 2.0, False)
+
+
+def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    told = {run.folder: progress_of(run) for run in runs}
+    assert remaining_seconds(runs, told, 2) is None
+    pretend(runs[0], 100, seconds=50.0)  # sac: half a second a step
+    pretend(runs[1], 10, seconds=20.0)  # bisac: two
+    told = {run.folder: progress_of(run) for run in runs}
+    # 90 steps of bisac, 100 of sac, 100 of bisac.
+    assert remaining_seconds(runs, told, 2) == pytest.approx((180 + 50 + 200) / 2)
+    assert remaining_seconds(runs, told, 8) == pytest.approx(200)
+
+
+# As a user meets it.
+
+PLAN_FILE = """
+env = ["Pendulum-v1"]
+algo = ["sac"]
+seeds = "0:2"
+steps = 4000
+eval-every = 500
+eval-episodes = 1
+checkpoint-every = 500
+hidden = [8]
+batch-size = 16
+replay-size = 4000
+learning-starts = 100
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Without the tests' own compiler flags, and compiling each program once."""
+    cache = str(tmp_path_factory.mktemp("compiled"))
+    unlike_tests = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | unlike_tests
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweeps")
+    (folder / "plan.toml").write_text(PLAN_FILE)
+    return folder
+
+
+def start(arguments, environment, cwd):
+    command = [sys.executable, "-m", "bisac", "sweep", *arguments]
+    return subprocess.Popen(
+        command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(process):
+    with process:
+        output, _ = process.communicate(timeout=300)
+    return process.returncode, output
+
+
+def until(holds):
+    deadline = time.monotonic() + 200
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def rows(run_dir):
+    return run_dir.progress.read_text().count("\n") if run_dir.progress.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def swept(environment, folder):
+    """Exit code, output and folder of a sweep that nobody interrupted."""
+    return *finish(start(["plan.toml", "--out", "local"], environment, folder)), folder / "local"
+
+
+def test_sweep_trains_what_the_file_says(swept):
+    code, output, out = swept
+    assert code == 0, output
+    assert "2 of 2 runs complete in local" in output
+    for seed in range(2):
+        run_dir = RunDir(out / f"Pendulum-v1/sac/seed{seed}")
+        assert run_dir.policy.exists()
+        config = json.loads(run_dir.config.read_text())
+        assert config["hyperparameters"]["hidden"] == [8]
+        assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
+        assert config["cores"] == 1  # pinned
+        assert f"Pendulum-v1 sac seed {seed}: done, return" in output
+
+
+def test_failed_run_is_told_with_its_last_words(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    planned.folder.mkdir(parents=True)
+    (planned.folder / "sweep.log").write_text("one\ntwo\nbisac: training diverged: [q] became nan\n")
+    said = io.StringIO()
+    display = SweepDisplay(Console(file=said))
+    display.ended(Ended(planned, 2), progress_of(planned))
+    lines = said.getvalue().splitlines()
+    assert lines[0].startswith(f"Pendulum-v1 sac seed 0: failed with exit code 2; {planned.folder}/sweep.log")
+    assert lines[-1] == "    bisac: training diverged: [q] became nan"
+
+
+@pytest.mark.parametrize(
+    ("code", "problem", "words"),
+    [
+        (130, "", "stopped, and saved"),
+        (-15, "", "stopped"),  # too early to hear it
+        (None, "Permission denied: /x", "failed with Permission denied: /x"),
+    ],
+)
+def test_what_is_said_of_a_run_that_ends_early(code, problem, words, tmp_path):
+    planned, said = next(PLAN.runs(tmp_path)), io.StringIO()
+    SweepDisplay(Console(file=said)).ended(Ended(planned, code, problem), progress_of(planned))
+    assert said.getvalue() == f"Pendulum-v1 sac seed 0: {words}\n"
+
+
+def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
+    arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
+    run_dir = RunDir(folder / "stopped/Pendulum-v1/sac/seed0")
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > 2)  # the heading, the evaluation before the first step, and one more
+        process.kill()
+    until(lambda: not trainers(run_dir.path))
+    before = rows(run_dir)
+
+    with start(arguments, environment, folder) as process:
+        until(lambda: rows(run_dir) > before)
+        process.send_signal(signal.SIGINT)
+        code, output = finish(process)
+    assert code == 130
+    assert "stopped, and saved" in output
+    assert f"go on with    bisac sweep {' '.join(arguments)}" in output
+    log = (run_dir.path / "sweep.log").read_text()
+    assert "going on from step" in log
+    assert log.count("stopped early and saved") == 2  # by the death of the first sweep, and by the second one's word
+    assert trainers(run_dir.path) == []
+
+
+def trainers(folder):
+    """Processes that have a folder among their arguments."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended since
+            continue
+        found += [words for word in words if word and str(folder).endswith(f"/{word}")]
+    return found
+
+
+def without_clock(path):
+    table = csv.DictReader(path.read_text().splitlines())
+    return [{name: value for name, value in row.items() if name != "wall_time"} for row in table]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environment, folder, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
+    for name, value in (environment | {"RAY_USAGE_STATS_ENABLED": "0"}).items():
+        monkeypatch.setenv(name, value)
+    from ray.cluster_utils import Cluster
+
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}  # to notice that a node is lost
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        lost = cluster.add_node(num_cpus=1)
+        run_dirs = [RunDir(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
+        arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
+        with start(arguments, environment, folder) as process:
+            until(lambda: any(rows(run_dir) > 1 and trains_below(lost, run_dir.path) for run_dir in run_dirs))
+            cluster.remove_node(lost, allow_graceful=False)
+            code, output = finish(process)
+    finally:
+        cluster.shutdown()
+    assert code == 0, output
+    assert "2 of 2 runs complete" in output
+    starts = [(run_dir.path / "sweep.log").read_text().count("run folder: ") for run_dir in run_dirs]
+    assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
+    for run_dir in run_dirs:
+        local = RunDir(swept[2] / run_dir.path.relative_to(folder / "ray"))
+        assert without_clock(run_dir.progress) == without_clock(local.progress)
+        assert run_dir.policy.read_bytes() == local.policy.read_bytes()
+
+
+def trains_below(node, folder):
+    """Whether a process of a Ray node trains in a folder."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    return any(str(folder) in process.cmdline() for process in raylet.children(recursive=True) if process.is_running())
+
+
+def test_folder_of_a_running_sweep_is_refused(tmp_path, capsys):
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path)]
+    with exclusive(tmp_path, ""):
+        assert run(["sweep", *known]) == 2
+    assert f"another sweep runs in {tmp_path}" in "".join(capsys.readouterr().err.splitlines())
+
+
+def test_dry_run_prints_the_plan_and_leaves_nothing(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    swept = ["--sweep", "critic_lr=1e-3,1e-4", "--num-envs", "3"]
+    assert run(["sweep", "plan.toml", "--out", "dry", *swept, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "steps; num_envs 3" in said
+    assert "sac-critic_lr=0.001, sac-critic_lr=0.0001" in said
+    assert "4; " in said
+    assert not (folder / "dry").exists()
+
+
+def test_recorded_command_needs_no_file(swept):
+    [command] = read_record(swept[2]).commands
+    assert "plan.toml" not in command
+    known, plan = parse_sweep(command[2:])
+    assert (plan.seeds, plan.hyperparameters["hidden"], str(known.out)) == ((0, 1), (8,), "local")
+
+
+def test_values_of_a_file(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text("seeds = [1, 3]\nnormalise_rewards = false\nanneal = true\ndry-run = false\nencoder = []\n")
+    words = ["--env", "Pendulum-v1", "--algo=ppo", "--steps", "10", "--out", "x", *from_file(path)[:-1]]
+    _, plan = parse_sweep(words)
+    assert plan.seeds == (1, 3)
+    assert plan.hyperparameters == {"normalise_rewards": False, "anneal": True}
+    assert from_file(path)[-1] == "--encoder"
+    path.write_text('seeds = "0:5"\nnum_envs = 8\nenv_arg = ["a=1"]\n')
+    after = ["--seeds", "5:9", "--num-envs=4", "--env-arg", "b=2"]
+    assert from_file(path, after) == ["--env-arg", "a=1"]
+    path.write_text("[table]\nx = 1\n")
+    with pytest.raises(BisacError, match=r"\[table\] is a table"):
+        from_file(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--env", "Hoper-v5"], "did you mean Hopper-v5"),
+        (["--algo", "sacc"], "there is no algorithm 'sacc'"),
+        (["--algo", "sac", "sac"], "two contestants called sac"),
+        (["--sweep", "epsilon=1"], "no algorithm of this sweep has the hyperparameter 'epsilon'"),
+        (["--algo", "bisac:epsilon=1", "--sweep", "epsilon=2"], "bisac-epsilon=1 sets epsilon itself"),
+        (["--seeds", "x"], "--seeds must be like 0:5"),
+        (["--jobs", "0"], "must be at least 1"),
+        (["--address", "here"], "--address is for --engine ray"),
+        (["plan.toml"], "a file of flags comes first"),
+    ],
+)
+def test_bad_input_is_told_before_anything_runs(arguments, problem, tmp_path, capsys):
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path / "s")]
+    assert run(["sweep", *known, *arguments]) == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()
