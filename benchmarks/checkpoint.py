@@ -15,15 +15,15 @@ from pathlib import Path
 import jax
 import numpy as np
 import psutil
+from bisac.collect.loop import start
 
 from bisac.algos import BidirectionalSAC
-from bisac.collect.loop import start
 from bisac.collect.replay import Replay, bytes_needed
 from bisac.envs.host.envs import HostEnvs
 from bisac.envs.task import Task
 from bisac.runs.checkpoint.checkpoints import Checkpoints, load
 from bisac.runs.run import Run, Training
-from bisac.runs.settings import TrainSettings, to_config
+from bisac.runs.settings import Settings, to_config
 from bisac.storage import write_from
 
 
@@ -40,7 +40,7 @@ def main() -> None:
     envs = HostEnvs(Task(arguments.env), 1, seed=0)
     run = start(algo, envs, seed=0)
     fill(run, arguments.rows)
-    config = to_config(arguments.env, algo, TrainSettings())
+    config = to_config(arguments.env, algo, Settings())
     memory = bytes_needed(arguments.rows, jax.tree.map(lambda leaf: leaf[0], run.training.replay.storage))
     print(f"{arguments.env}, memory of {arguments.rows:,} rows: {memory / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory(dir=".") as folder:

@@ -14,7 +14,7 @@ import numpy as np
 import tyro
 from measuring import panels
 
-from bisac.runs.folder import RunDir
+from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_log
 
 HERE = Path(__file__).parent
@@ -83,7 +83,7 @@ def read_published() -> dict[tuple[str, str], list[tuple[int, float]]]:
 
 def read_ours(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and a row of returns for each seed, as far as all have come."""
-    logs = [read_log(RunDir(path)) for path in sorted(folder.glob("seed*"))]
+    logs = [read_log(RunFolder(path)) for path in sorted(folder.glob("seed*"))]
     length = min(map(len, logs))
     steps = np.array([row["step"] for row in logs[0][:length]])
     return steps, np.array([[row["eval_return"] for row in log[:length]] for log in logs])

@@ -7,7 +7,7 @@ from bisac.algos import REGISTRY
 from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
 from bisac.presets import FAST, FAST_ENVS, GAMMA, SETTINGS, preset
-from bisac.runs.settings import TrainSettings
+from bisac.runs.settings import Settings
 from bisac.sweeps.plan import Plan, parse_contestant
 
 TASKS = sorted({*GAMMA, *(task for tasks in SETTINGS.values() for task in tasks)})
@@ -44,8 +44,8 @@ def chosen(monkeypatch):
         seen.settings = settings
         raise StoppedError
 
-    monkeypatch.setattr("bisac.cli.train.run_training", stop)
-    monkeypatch.setattr("bisac.api.run_training", stop)
+    monkeypatch.setattr("bisac.cli.train.start", stop)
+    monkeypatch.setattr("bisac.api.start", stop)
     return seen
 
 
@@ -107,7 +107,7 @@ def test_fast_in_python(chosen):
 
 def test_fast_in_a_sweep(tmp_path, chosen):
     contestants = (parse_contestant("sac"), parse_contestant("sac:preset=fast,hidden=8x8"))
-    plain, fast = Plan(("Swimmer-v5",), contestants, (0,), TrainSettings(steps=100), {}).runs(tmp_path)
+    plain, fast = Plan(("Swimmer-v5",), contestants, (0,), Settings(steps=100), {}).runs(tmp_path)
     assert plain.folder.parent.name == "sac"
     assert fast.folder.parent.name == "sac-fast-hidden=8x8"
     assert fast_settings(fast.algorithm, fast.settings) == FAST_ON_SWIMMER

@@ -2,25 +2,28 @@
 
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from bisac.algos import REGISTRY, Algorithm, make_algorithm
-from bisac.display.run import Quiet, TrainingDisplay
+from bisac.collect.dispatch import Source
+from bisac.display.run import RunDisplay, warn_only
 from bisac.envs.host.backends import BackendName
-from bisac.envs.task import EnvSource, to_args
+from bisac.envs.task import to_args
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy, load_policy
 from bisac.presets import Preset, Start, chosen
-from bisac.runs.folder import RunDir
-from bisac.runs.settings import TrainSettings
-from bisac.runs.train import Outcome, resume_training, run_training
+from bisac.runs.events import Event, Finished, Outcome
+from bisac.runs.folder import RunFolder
+from bisac.runs.resume import resume as resume_runs
+from bisac.runs.settings import Settings
+from bisac.runs.start import start
 
 
 def train(
-    env: EnvSource,
+    env: Source,
     algo: str | Algorithm[Any] = "bisac",
     steps: int = 1_000_000,
     seed: int = 0,
@@ -49,7 +52,7 @@ def train(
     begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
     algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)
     folder = Path(out) if out is not None else None
-    settings = TrainSettings(
+    settings = Settings(
         steps,
         seed,
         num_envs or begin.num_envs,
@@ -61,35 +64,40 @@ def train(
         to_args(env_args or {}),
         backend,
     )
-    with _display(verbose) as display:
-        return finish(run_training(env, algorithm, settings, display)).policy
+    return passed_on(outcome_of(start(env, algorithm, settings), RunDisplay() if verbose else None)).policy
 
 
 def resume(
     path: str | PathLike[str],
     steps: int | None = None,
     checkpoint_every: int | None = None,
-    env: EnvSource | None = None,
+    env: Source | None = None,
     verbose: bool = True,
 ) -> Policy:
     """Go on with the run in a folder from its last checkpoint, bit for bit as if it had never stopped.
 
     `steps` extends it. `env` is needed where the run was trained on a function that makes an environment.
     """
-    with _display(verbose) as display:
-        return finish(resume_training(Path(path), display, steps, checkpoint_every, env)).policy
+    events = resume_runs([Path(path)], steps, checkpoint_every, env)
+    return passed_on(outcome_of(events, RunDisplay() if verbose else None)).policy
 
 
-@contextmanager
-def _display(verbose: bool) -> Iterator[Quiet | TrainingDisplay]:
-    display = TrainingDisplay() if verbose else Quiet()
-    try:
-        yield display
-    finally:
-        display.end()
+def outcome_of(events: Iterator[Event], display: RunDisplay | None) -> Outcome:
+    """Consume the events of a run to its end, show them, and return what is left of it."""
+    finished = None
+    with closing(events):  # pyright: ignore[reportArgumentType]  generators can be closed
+        try:
+            for event in events:
+                (display or warn_only)(event)
+                finished = event
+        finally:
+            if display:
+                display.end()
+    assert isinstance(finished, Finished), "a run ends with an exception or finished"
+    return finished.outcomes[0]
 
 
-def finish(outcome: Outcome) -> Outcome:
+def passed_on(outcome: Outcome) -> Outcome:
     """Pass on the signal that ended a run early, now that everything is saved."""
     if outcome.stopped_by == signal.SIGINT:
         raise KeyboardInterrupt
@@ -110,8 +118,8 @@ def policy_file(path: Path) -> Path:
     if path.is_file():
         return path
     # A checkpoint's folder has the same names; a run that was killed before its first evaluation has only those.
-    newest_first = sorted(RunDir(path).checkpoints.glob(f"step-*/{RunDir(path).policy.name}"), reverse=True)
-    for candidate in (RunDir(path).policy, RunDir(path).best, *newest_first):
+    newest_first = sorted(RunFolder(path).checkpoints.glob(f"step-*/{RunFolder(path).policy.name}"), reverse=True)
+    for candidate in (RunFolder(path).policy, RunFolder(path).best, *newest_first):
         if candidate.exists():
             return candidate
     raise BisacError(f"{path} holds no policy file: it is not a run folder, or its run has not been evaluated yet.")

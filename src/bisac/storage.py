@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,8 +101,11 @@ def unpack_metadata(content: bytes, name: str | Path) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def unpack_arrays(content: bytes, skeleton: Tree, name: str | Path) -> Tree:
-    """The tree that `pack_arrays` was given, from one of the same structure, shapes and dtypes."""
+def unpack_arrays(content: bytes, skeleton: Tree, name: str | Path, name_in_file: Callable[[str], str] = str) -> Tree:
+    """Return the tree that `pack_arrays` was given, from one of the same structure, shapes and dtypes.
+
+    `name_in_file` says under which name a file of an older version holds the leaf of a name.
+    """
     try:
         arrays = safetensors.numpy.load(content)
     except Exception as error:  # whatever a stranger's file makes the parser do
@@ -110,7 +113,7 @@ def unpack_arrays(content: bytes, skeleton: Tree, name: str | Path) -> Tree:
     leaves, structure = jax.tree_util.tree_flatten_with_path(skeleton)
     found = []
     for place, leaf in leaves:
-        array, expected = arrays.get(_name(place)), _stored(leaf)
+        array, expected = arrays.get(name_in_file(_name(place))), _stored(leaf)
         if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
             raise BisacError(f"{name} does not fit its own settings at {_name(place)}: it is damaged or was edited.")
         found.append(jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array))

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from probe_envs import BEST_ACTION, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
 from scipy.linalg import solve_discrete_are
+from small_runs import advanced, host_collector
 
 from bisac.algos import A2C, DDPG, PPO, SAC, TD3, BidirectionalSAC, ForwardSAC, ForwardSACActor
 from bisac.algos.ddpg import Deterministic
-from bisac.collect.loop import start, steps_of
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
 
 GAMMA = 0.9
 ALPHA = 0.02  # small, so that the soft values are close to the plain ones that the probes know
@@ -46,12 +44,11 @@ def all_but(*names, params=ALL):
 
 
 def trained(algo, env, steps=700, num_envs=1):
-    envs = HostEnvs(Task(env), num_envs, seed=0)
-    envs.spec = dataclasses.replace(envs.spec, env_id="Probe")  # one name, so that what starts a run compiles once
-    run = start(algo, envs, seed=0)
-    for _ in steps_of(run, steps):
-        pass
-    return run.training.algo
+    collector = host_collector(algo, env, num_envs)
+    # One name, so that what starts a run compiles once.
+    collector.spec = dataclasses.replace(collector.spec, env_id="Probe")
+    state, _ = advanced(collector, collector.start(), steps)
+    return state.flat.whole.agent
 
 
 def column(*values):

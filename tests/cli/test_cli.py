@@ -204,7 +204,7 @@ def test_error_of_the_system_without_a_number_is_told(capsys, monkeypatch):
     def lost(*_arguments):
         raise TimeoutError("the simulator [3] does not answer")
 
-    monkeypatch.setattr("bisac.cli.train.run_training", lost)
+    monkeypatch.setattr("bisac.cli.train.start", lost)
     assert run(["train", "Pendulum-v1"]) == 2
     assert capsys.readouterr().err == "bisac: the simulator [3] does not answer.\n"
 

@@ -10,21 +10,23 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from probe_envs import CorrelatedBandit, Shaped
+from small_runs import host_collector
 
 import bisac
 from bisac.algos import SAC, BidirectionalSAC, ForwardSAC
 from bisac.cli import run
-from bisac.collect.loop import start
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
+from bisac.collect.learning import current_policy
 from bisac.figures import FIGURES, vdna
 from bisac.figures.marginals import correlation
 from bisac.figures.sources import read_sources
 from bisac.nets.normalisation import fixed
 from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES
-from bisac.runs.checkpoint.checkpoints import Checkpoints, load_learned
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.checkpoint.contents import load_learned
 from bisac.runs.checkpoint.manifest import read_manifest
-from bisac.runs.settings import TrainSettings, to_config
+from bisac.runs.config import to_config
+from bisac.runs.record import Record
+from bisac.runs.settings import Settings
 
 TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=16, learning_starts=16, replay_size=200)
 COARSE = ["--states", "3", "--intervals", "20"]
@@ -44,16 +46,17 @@ def four_dimensional():
 
 def save_untrained(out, algo, env):
     """Two checkpoints of a run that has random networks and a random memory: learning would take long to compile."""
-    envs, draws = HostEnvs(Task(env), 1, seed=0), np.random.default_rng(0)
-    algo = algo.settled()
-    fresh, checkpoints = start(algo, envs, 0), Checkpoints(out / "checkpoints")
-    fresh.record.progress = "step,eval_return\n"
+    collector, draws = host_collector(algo, env), np.random.default_rng(0)
+    algo, saved = collector.request.algo, collector.snapshot(collector.start(), 0)
     rows = jax.tree.map(lambda leaf: jnp.asarray(draws.uniform(-1, 1, leaf.shape), leaf.dtype),
-                        fresh.training.replay.storage)  # fmt: skip
-    fresh.training = eqx.tree_at(lambda t: t.replay.storage, fresh.training, rows)
+                        saved.learning.replay.storage)  # fmt: skip
+    learning = eqx.tree_at(lambda t: t.replay.storage, saved.learning, rows)
     out.mkdir()
-    for fresh.step in (30, 60):
-        checkpoints.save(fresh, to_config(envs.spec.env_id, algo, TrainSettings(num_envs=1).settled(algo)))
+    checkpoints, record = Checkpoints(out / "checkpoints"), Record(progress="step,eval_return\n")
+    config = to_config(collector.spec.env_id, algo, Settings(num_envs=1).settled(algo))
+    for step in (30, 60):
+        policy = current_policy(algo, collector.spec, learning)
+        checkpoints.save(saved._replace(learning=learning, step=step), record, config, policy)
 
 
 @pytest.fixture(scope="module")

@@ -12,45 +12,22 @@ import gymnasium as gym
 import jax
 import numpy as np
 import pytest
-import reliability
+from damage import damages, every_file, spoil
+from faults import broken_disk, counted_calls, crash_and_go_on, fail_and_go_on, faulty_disk, full_disk
+from forging import refusals, signed
 from probe_envs import Counter, Truncated
-from reliability import (
-    SHORT,
-    SMALL,
-    Crash,
-    counted_calls,
-    crash_and_go_on,
-    damages,
-    every_file,
-    fail_and_go_on,
-    faulty_disk,
-    fingerprint,
-    refusals,
-    spoil,
-)
+from short_hopper import HOPPER, ShortHopper
+from small_runs import SETTINGS, SHORT, SMALL, VARIANTS, Crash, at_each_step, die_at, fingerprint, host_collector
 
 import bisac
 from bisac.algos import SAC
-from bisac.display.run import Quiet
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
-from bisac.runs.checkpoint import checkpoints as checkpoint
+from bisac.collect.learning import DivergedError, check_sound
+from bisac.runs.checkpoint import checkpoints as writing
+from bisac.runs.checkpoint import contents as reading
 from bisac.runs.checkpoint import manifest
 from bisac.runs.checkpoint.checkpoints import Checkpoints
-from bisac.collect.loop import start
 from bisac.runs.checkpoint.manifest import read_manifest
-from bisac.runs.run import DivergedError, check_sound
-from bisac.runs.folder import RunDir
-
-
-def interrupt(monkeypatch, step):
-    """Die in the middle of that step, with no time to save."""
-
-    def tick(_self, now, _return):
-        if step is not None and now >= step:
-            raise Crash
-
-    monkeypatch.setattr(Quiet, "tick", tick)
+from bisac.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +42,7 @@ def stopped(tmp_path_factory):
     """A run that died at step 90, with checkpoints of steps 60 and 80."""
     out = tmp_path_factory.mktemp("stopped") / "run"
     with pytest.MonkeyPatch.context() as monkeypatch:
-        interrupt(monkeypatch, 90)
+        die_at(monkeypatch, 90)
         with pytest.raises(Crash):
             bisac.train(Counter, out=out, **SMALL, **SHORT)
     assert [path.name for path in sorted((out / "checkpoints").glob("step-*"))] == [
@@ -84,7 +61,7 @@ def resumed(source, tmp_path, **changes):
     return fingerprint(tmp_path), [str(warning.message) for warning in caught]
 
 
-VARIANTS = [
+SHAPES = [
     ("sac", 1),
     ("sac", 3),
     ("sac --critic-norm none", 1),
@@ -101,23 +78,20 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize(("variant", "num_envs"), VARIANTS)
+@pytest.mark.parametrize(("variant", "num_envs"), SHAPES)
 def test_resumed_run_equals_one_never_interrupted(variant, num_envs, tmp_path, monkeypatch):
-    settings = reliability.SETTINGS | reliability.VARIANTS[variant]
-    settings |= {"num_envs": num_envs, "verbose": False}
-    reliability.ShortHopper.ended.clear()
-    bisac.train(reliability.HOPPER, out=tmp_path / "straight", **settings)
-    assert reliability.ShortHopper.ended.keys() == {"a fall", "the time limit"}
+    settings = SETTINGS | VARIANTS[variant] | {"num_envs": num_envs, "verbose": False}
+    ShortHopper.ended.clear()
+    bisac.train(HOPPER, out=tmp_path / "straight", **settings)
+    assert ShortHopper.ended.keys() == {"a fall", "the time limit"}
     rng = random.Random(variant)
-    moments = sorted(rng.sample(range(1, 600), 3))
-    interrupt(monkeypatch, moments[0])
-    with pytest.raises(Crash):
-        bisac.train(reliability.HOPPER, out=tmp_path / "torn", **settings)
-    for moment in moments[1:]:
-        interrupt(monkeypatch, moment)
-        with pytest.raises(Crash):
-            bisac.resume(tmp_path / "torn", verbose=False)
-    interrupt(monkeypatch, None)
+    for moment in sorted(rng.sample(range(1, 600), 3)):
+        with monkeypatch.context() as patch, pytest.raises(Crash):
+            die_at(patch, moment)
+            if (tmp_path / "torn").exists():
+                bisac.resume(tmp_path / "torn", verbose=False)
+            else:
+                bisac.train(HOPPER, out=tmp_path / "torn", **settings)
     bisac.resume(tmp_path / "torn", verbose=False)
     assert fingerprint(tmp_path / "torn") == fingerprint(tmp_path / "straight")
 
@@ -138,7 +112,7 @@ def test_crash_at_any_write_is_survived(straight, tmp_path):
         assert not list((out / "checkpoints").rglob("*.partial")), (nth, calls[nth - 1])
 
 
-@pytest.mark.parametrize("fault", [reliability.full_disk, reliability.broken_disk])
+@pytest.mark.parametrize("fault", [full_disk, broken_disk])
 def test_write_that_fails_does_not_end_the_run(fault, straight, tmp_path):
     """From the first step to the last it costs a warning; at the start and at the end, a sentence."""
     calls = counted_calls(tmp_path / "count")
@@ -153,17 +127,19 @@ def test_write_that_fails_does_not_end_the_run(fault, straight, tmp_path):
 
 
 def test_disk_full_for_a_while_costs_no_row_and_no_step(straight, tmp_path, monkeypatch):
-    out, disk, warned = tmp_path / "run", ExitStack(), []
+    out, disk = tmp_path / "run", ExitStack()
 
-    def tick(_self, now, _return):
+    def act(now):
         if now == 30:
-            disk.enter_context(faulty_disk(out, lambda _: True, reliability.full_disk()))
+            disk.enter_context(faulty_disk(out, lambda _: True, full_disk()))
         if now == 70:
             disk.close()
 
-    monkeypatch.setattr(Quiet, "tick", tick)
-    monkeypatch.setattr(Quiet, "warn", lambda _self, text: warned.append(text))
-    bisac.train(Counter, out=out, **SMALL, **SHORT)
+    at_each_step(monkeypatch, act)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bisac.train(Counter, out=out, **SMALL, **SHORT)
+    warned = [str(warning.message) for warning in caught]
     assert fingerprint(out) == fingerprint(straight)
     assert [text.split(" could")[0] for text in warned] == [
         "the log and the best policy of step 40",
@@ -225,7 +201,7 @@ def test_kept_checkpoints_share_no_file(straight):
 
 
 def test_save_writes_only_rows_that_are_new_to_it(tmp_path, monkeypatch):
-    for module in (checkpoint, manifest):
+    for module in (writing, reading, manifest):
         monkeypatch.setattr(module, "PIECE_ROWS", 16)
     settings = SMALL | SHORT | {"replay_size": 48, "checkpoint_every": 8, "steps": 80}
     bisac.train(Counter, out=tmp_path, **settings)
@@ -241,11 +217,11 @@ def test_save_writes_only_rows_that_are_new_to_it(tmp_path, monkeypatch):
 
 def test_other_format_versions_are_refused(stopped, tmp_path):
     shutil.copytree(stopped, tmp_path / "run")
-    for change in ({"version": 0}, {"version": 2}, {"format": "other"}):
+    for change in ({"version": 0}, {"version": 3}, {"version": True}, {"format": "other"}):
         path = max((tmp_path / "run" / "checkpoints").glob("step-*")) / "manifest.json"
         whole = path.read_bytes()
-        path.write_bytes(reliability.signed({**json.loads(whole), **change}))
-        with pytest.raises(bisac.BisacError, match=r"has checkpoint format .*; this bisac reads bisac-checkpoint 1"):
+        path.write_bytes(signed({**json.loads(whole), **change}))
+        with pytest.raises(bisac.BisacError, match=r"has checkpoint format .*; this bisac reads bisac-checkpoint 1 and 2"):
             bisac.resume(tmp_path / "run", env=Counter, verbose=False)
         path.write_bytes(whole)
 
@@ -281,9 +257,7 @@ def test_complete_run_whose_checkpoints_were_deleted_is_left_as_it_is(straight, 
 
 @pytest.mark.parametrize("checkpoint_every", [0, 20])
 def test_stopped_run_without_checkpoints_is_refused(checkpoint_every, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        Quiet, "tick", lambda _self, step, _return: signal.raise_signal(signal.SIGINT) if step == 70 else None
-    )
+    at_each_step(monkeypatch, lambda step: signal.raise_signal(signal.SIGINT) if step == 70 else None)
     run = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         bisac.train(Counter, out=run, **SMALL, **SHORT | {"checkpoint_every": checkpoint_every})
@@ -340,7 +314,7 @@ def test_machine_that_differs_is_told(stopped, tmp_path):
 
 def test_two_processes_never_train_in_one_folder(stopped, tmp_path):
     shutil.copytree(stopped, tmp_path / "run")
-    with RunDir(tmp_path / "run").training():
+    with RunFolder(tmp_path / "run").held():
         for attempt in (lambda **k: bisac.resume(env=Counter, verbose=False, path=k["out"]),
                         lambda **k: bisac.train(Counter, overwrite=True, **SMALL, **SHORT, **k)):  # fmt: skip
             with pytest.raises(bisac.BisacError, match="another process is training in"):
@@ -359,11 +333,10 @@ class Forgetful(Truncated):
 
 
 def test_environment_that_does_not_repeat_itself_is_told(tmp_path, monkeypatch):
-    interrupt(monkeypatch, 53)
     settings = SMALL | SHORT | {"num_envs": 2}
-    with pytest.raises(Crash):
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        die_at(patch, 53)
         bisac.train(Forgetful, out=tmp_path / "run", **settings)
-    interrupt(monkeypatch, None)
     with pytest.warns(UserWarning, match="2 of 2 environments begin a new episode, so this resume is not exact"):
         bisac.resume(tmp_path / "run", env=Forgetful, verbose=False)
     lines = (tmp_path / "run" / "progress.csv").read_text().splitlines()
@@ -402,13 +375,14 @@ def test_bad_numbers_never_replace_a_good_checkpoint(tmp_path):
 
 
 def test_bad_parameters_are_named():
-    run = start(SAC(hidden=(8,), replay_size=10).settled(), HostEnvs(Task(Counter), 1, 0), 0)
-    check_sound(run)
-    run.training = eqx.tree_at(
-        lambda t: t.algo.critic.model, run.training, replace_fn=lambda m: jax.tree.map(lambda a: a * np.nan, m)
+    collector = host_collector(SAC(hidden=(8,), replay_size=10), Counter)
+    learning = collector.learning(collector.start(), 0)
+    check_sound(collector.request.algo, learning, 0, 0, 1)
+    bad = eqx.tree_at(
+        lambda t: t.agent.critic.model, learning, replace_fn=lambda m: jax.tree.map(lambda a: a * np.nan, m)
     )
     with pytest.raises(DivergedError, match=r"critic\.model\S+ is not finite at step 0"):
-        check_sound(run)
+        check_sound(collector.request.algo, bad, 0, 0, 1)
 
 
 def test_no_checkpoints_where_none_are_wanted(tmp_path):

@@ -5,25 +5,19 @@ import re
 
 import pytest
 from probe_envs import Counter
-from reliability import SHORT, SMALL, Crash, fingerprint
+from small_runs import SHORT, SMALL, Crash, die_at, fingerprint
 
 import bisac
 from bisac.cli import run
-from bisac.display.run import Quiet
 from bisac.runs.log import read_progress
 
 
 def train_until(moment, monkeypatch, env, out, **settings):
     """A run that died at that step."""
 
-    def tick(_self, now, _return):
-        if now >= moment:
-            raise Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Quiet, "tick", tick)
-        with pytest.raises(Crash):
-            bisac.train(env, out=out, **SMALL | SHORT | settings)
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        die_at(patch, moment)
+        bisac.train(env, out=out, **SMALL | SHORT | settings)
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,18 @@ import pytest
 from gymnasium import spaces
 from probe_envs import Counter, Probe, Truncated
 from safetensors.numpy import load_file
+from small_runs import at_each_step, fingerprint
 
 import bisac
 from bisac.algos import SAC
-from bisac.display.run import Quiet
 from bisac.envs.task import Task
 from bisac.errors import BisacError
 from bisac.collect import evaluate
-from bisac.collect.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed, random_return
-from bisac.runs.folder import RunDir, provenance
-from bisac.runs.train import TrainSettings, run_training
+from bisac.collect.dispatch import random_return
+from bisac.collect.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed
+from bisac.runs.folder import RunFolder, provenance
+from bisac.runs.settings import Settings
+from bisac.runs.start import start
 
 TINY = dict(hidden=(8,), batch_size=16, learning_starts=12, replay_size=1000)
 SHORT = dict(algo="sac", steps=60, num_envs=1, eval_every=20, eval_episodes=3, verbose=False, **TINY)
@@ -82,8 +84,8 @@ class Evenly(Probe):
 
 
 def test_random_policy_draws_evenly_and_repeats():
-    assert random_return(Task(Evenly)) == pytest.approx(100 * (4 + 17.333), rel=0.03)
-    assert random_return(Task(Evenly)) == random_return(Task(Evenly))
+    assert random_return(Evenly, ()) == pytest.approx(100 * (4 + 17.333), rel=0.03)
+    assert random_return(Evenly, ()) == random_return(Evenly, ())
 
 
 def test_evaluation_equals_a_plain_loop(folder):
@@ -132,7 +134,7 @@ class Endless(Probe):
 def test_endless_episode_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(evaluate, "MOST_STEPS", 50)
     with pytest.raises(BisacError, match=r"an episode of Endless took 50 steps .* max_episode_steps=1000"):
-        random_return(Task(Endless))
+        random_return(Endless, ())
 
 
 def test_reward_that_is_not_finite_is_refused():
@@ -142,7 +144,7 @@ def test_reward_that_is_not_finite_is_refused():
             return obs, float("nan"), *ends
 
     with pytest.raises(BisacError, match="Bad gave a reward that is not finite"):
-        random_return(Task(Bad))
+        random_return(Bad, ())
 
 
 def test_one_environment_for_all_is_refused():
@@ -220,41 +222,49 @@ def test_diverging_rollouts_are_not_blamed_on_the_environment(tmp_path):
         bisac.train(Explodes, out=tmp_path / "x", steps=1000, eval_every=1000, verbose=False, **settings)
 
 
-def test_failing_environment_leaves_what_was_learned(tmp_path):
-    class Fails(Truncated):
-        steps = 0
+class Fails(Truncated):
+    """The simulator is gone at a step of all, in training or in evaluation, until it is mended."""
 
-        def step(self, action):
-            Fails.steps += 1
-            if Fails.steps == 50:
-                raise RuntimeError("the simulator is gone")
-            return super().step(action)
+    at, steps = 0, 0
 
+    def step(self, action):
+        Fails.steps += 1
+        if Fails.steps == Fails.at:
+            raise RuntimeError("the simulator is gone")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("algo", ["sac", "a2c"])
+@pytest.mark.parametrize("at", [6, 23, 50])  # before the first checkpoint, in an evaluation, after a checkpoint
+def test_run_whose_environment_failed_goes_on_where_it_was(algo, at, tmp_path):
+    own = TINY if algo == "sac" else dict(hidden=(8,), rollout=4)
+    settings = dict(algo=algo, steps=60, num_envs=1, eval_every=20, eval_episodes=1, verbose=False, **own)
+    Fails.at, Fails.steps = 0, 0
+    bisac.train(Fails, out=tmp_path / "straight", checkpoint_every=30, **settings)
+    Fails.at, Fails.steps = at, 0
     with pytest.raises(RuntimeError, match="the simulator is gone"):
-        bisac.train(Fails, out=tmp_path / "x", **SHORT)
-    assert bisac.load(tmp_path / "x")
-    assert (tmp_path / "x" / "learning_curve.png").exists()
+        bisac.train(Fails, out=tmp_path / "torn", checkpoint_every=30, **settings)
+    assert bisac.load(tmp_path / "torn")
+    assert (tmp_path / "torn" / "learning_curve.png").exists()
+    Fails.at = 0
+    bisac.resume(tmp_path / "torn", env=Fails, verbose=False)
+    assert fingerprint(tmp_path / "torn") == fingerprint(tmp_path / "straight")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_a_run_cleanly(number, tmp_path):
-    class Interrupts(Quiet):
-        def tick(self, step, episode_return):
-            if step == 30:
-                signal.raise_signal(number)
-
-    settings = TrainSettings(steps=10_000, num_envs=1, eval_every=20, eval_episodes=1, out=tmp_path / "x")
-    outcome = run_training(Counter, SAC(**TINY), settings, Interrupts())
+def test_signals_end_a_run_cleanly(number, tmp_path, monkeypatch):
+    at_each_step(monkeypatch, lambda step: signal.raise_signal(number) if step == 30 else None)
+    settings = Settings(steps=10_000, num_envs=1, eval_every=20, eval_episodes=1, out=tmp_path / "x")
+    *_, finished = start(Counter, SAC(**TINY), settings)
+    (outcome,) = finished.outcomes
     assert outcome.stopped_by == number
     assert [row["step"] for row in outcome.rows] == [20.0]
-    assert RunDir(tmp_path / "x").policy.exists()
-    assert load_file(RunDir(tmp_path / "x").policy)
+    assert RunFolder(tmp_path / "x").policy.exists()
+    assert load_file(RunFolder(tmp_path / "x").policy)
 
 
 def test_python_interface_passes_ctrl_c_on_after_saving(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        Quiet, "tick", lambda _self, step, _return: signal.raise_signal(signal.SIGINT) if step == 30 else None
-    )
+    at_each_step(monkeypatch, lambda step: signal.raise_signal(signal.SIGINT) if step == 30 else None)
     with pytest.raises(KeyboardInterrupt):
         bisac.train(Counter, out=tmp_path / "x", **SHORT)
     assert bisac.load(tmp_path / "x")

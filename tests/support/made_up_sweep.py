@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from bisac.runs.folder import RunDir
-from bisac.runs.settings import TrainSettings, to_config
+from bisac.runs.folder import RunFolder
+from bisac.runs.settings import Settings, to_config
 from bisac.sweeps.plan import Plan, parse_contestant
 from bisac.sweeps.record import enrol
 
@@ -16,7 +16,7 @@ def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfC
             gains=None, unfinished=()):  # fmt: skip
     """Curves that rise towards a return of 2000 times the contestant's gain; `unfinished` are runs cut at half."""
     contestants = tuple(parse_contestant(algo) for algo in algos)
-    settings = TrainSettings(steps=1000 * points, eval_every=1000)
+    settings = Settings(steps=1000 * points, eval_every=1000)
     plan = Plan(tuple(tasks), contestants, tuple(range(seeds)), settings, {"hidden": (64, 64)})
     enrol(plan, folder, ["bisac", "sweep"], lambda _env: 20.0)
     for run in plan.runs(folder):
@@ -32,9 +32,9 @@ def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfC
         if (run.env, name, run.seed) in unfinished:
             steps = steps[: points // 2]
         run.folder.mkdir(parents=True)
-        RunDir(run.folder).write_config(to_config(run.env, run.algorithm, run.settings))
+        RunFolder(run.folder).write_config(to_config(run.env, run.algorithm, run.settings))
         lines = [f"{step},{step * pace:.3f},{value!r}\n" for step, value in zip(steps, returns.tolist(), strict=False)]
-        RunDir(run.folder).progress.write_text("".join(["step,wall_time,eval_return\n", *lines]))
+        RunFolder(run.folder).progress.write_text("".join(["step,wall_time,eval_return\n", *lines]))
     return folder
 
 

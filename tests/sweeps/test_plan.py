@@ -7,7 +7,7 @@ import pytest
 
 from bisac.cli.train import parse_train
 from bisac.errors import BisacError
-from bisac.runs.settings import TrainSettings
+from bisac.runs.settings import Settings
 from bisac.sweeps.estimate import OVERHEAD, RATE, START, guess_seconds
 from bisac.sweeps.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
 from bisac.types import Spec
@@ -73,7 +73,7 @@ def test_hyperparameters_are_taken_out_of_the_command_line():
 
 
 def plan_of(**changes):
-    settings = TrainSettings(steps=5000, eval_episodes=3, env_arg=("a=1", "b=2"))
+    settings = Settings(steps=5000, eval_episodes=3, env_arg=("a=1", "b=2"))
     contestants = tuple(parse_contestant(text) for text in ("sac", "bisac:epsilon=2", "ppo:normalise_rewards=false"))
     hyperparameters = {"hidden": (64, 32), "epsilon": 0.5, "gae_lambda": 0.5}
     known = Plan(("Pendulum-v1", "dm_control/cheetah"), contestants, (0, 5), settings, hyperparameters)
@@ -120,7 +120,7 @@ def test_guess_counts_the_products_of_an_update():
                 ("Pendulum-v1",),
                 (parse_contestant("sac:critic_norm=none"),),
                 (0, 1),
-                TrainSettings(steps=10),
+                Settings(steps=10),
                 {"hidden": (w, w)},
             ).runs(Path("out")),
             {"Pendulum-v1": Spec("Pendulum-v1", 3, (-1.0,), (1.0,))},

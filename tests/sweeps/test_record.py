@@ -5,15 +5,13 @@ import dataclasses
 import pytest
 
 from bisac.errors import BisacError
-from bisac.runs.folder import RunDir
-from bisac.runs.settings import TrainSettings, to_config
+from bisac.runs.folder import RunFolder
+from bisac.runs.settings import Settings, to_config
 from bisac.sweeps.plan import Plan, parse_contestant
 from bisac.sweeps.record import enrol, read_record
 
 COMMAND = ["bisac", "sweep", "plan"]
-PLAN = Plan(
-    ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
-)
+PLAN = Plan(("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), Settings(steps=100), {})
 
 
 def measured(env):
@@ -31,7 +29,7 @@ def test_sweep_grows_but_does_not_change(tmp_path):
     assert ("Pendulum-v1", "bisac-hidden=8x8", 2) in record.runs
     assert len(record.runs) == 5  # what was asked for, not every combination
     with pytest.raises(BisacError, match="was begun with steps 100, now it is 200"):
-        enrol(dataclasses.replace(PLAN, settings=TrainSettings(steps=200)), tmp_path, COMMAND, measured)
+        enrol(dataclasses.replace(PLAN, settings=Settings(steps=200)), tmp_path, COMMAND, measured)
     with pytest.raises(BisacError, match=r"was begun with gamma by default, now it is 0\.5"):
         enrol(dataclasses.replace(PLAN, hyperparameters={"gamma": 0.5}), tmp_path, COMMAND, measured)
 
@@ -48,7 +46,7 @@ def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
     run = next(run for run in PLAN.runs(tmp_path) if run.contestant.algo == algo)
     run.folder.mkdir(parents=True)
     other = dataclasses.replace(run.algorithm, **change)
-    RunDir(run.folder).write_config(to_config(run.env, other, run.settings))
+    RunFolder(run.folder).write_config(to_config(run.env, other, run.settings))
     with pytest.raises(BisacError, match=f"/{algo}/seed0 holds another run than the sweep's: {problem}"):
         enrol(PLAN, tmp_path, COMMAND, measured)
 

@@ -20,8 +20,8 @@ from bisac.cli.arguments import from_file
 from bisac.cli.sweep import parse_sweep
 from bisac.display.sweep import SweepDisplay
 from bisac.errors import BisacError
-from bisac.runs.folder import RunDir
-from bisac.runs.settings import TrainSettings, to_config
+from bisac.runs.folder import RunFolder
+from bisac.runs.settings import Settings, to_config
 from bisac.storage import exclusive
 from bisac.sweeps.execute import Ended, Progress, execute, progress_of, remaining_seconds
 from bisac.sweeps.plan import Plan, parse_contestant
@@ -29,14 +29,12 @@ from bisac.sweeps.record import read_record
 
 pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
 
-PLAN = Plan(
-    ("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), TrainSettings(steps=100), {}
-)
+PLAN = Plan(("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), Settings(steps=100), {})
 
 
 def pretend(run, step, seconds=None, policy=True):
     """A run folder that has come so far."""
-    folder = RunDir(run.folder)
+    folder = RunFolder(run.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
     folder.write_config(to_config(run.env, run.algorithm, run.settings))
     (run.folder / "sweep.log").touch()
@@ -139,7 +137,7 @@ def test_runs_of_which_only_numbers_were_kept_are_left_alone(tmp_path):
     for planned in runs:
         pretend(planned, 100, policy=False)
         (planned.folder / "sweep.log").unlink()
-    RunDir(runs[1].folder).checkpoints.mkdir()  # there is something to go on with
+    RunFolder(runs[1].folder).checkpoints.mkdir()  # there is something to go on with
     engine = PretendEngine()
     execute(runs, engine, Silent())
     assert engine.started == ["bisac/seed0"]
@@ -231,7 +229,7 @@ def test_sweep_trains_what_the_file_says(swept):
     assert code == 0, output
     assert "2 of 2 runs complete in local" in output
     for seed in range(2):
-        run_dir = RunDir(out / f"Pendulum-v1/sac/seed{seed}")
+        run_dir = RunFolder(out / f"Pendulum-v1/sac/seed{seed}")
         assert run_dir.policy.exists()
         config = json.loads(run_dir.config.read_text())
         assert config["hyperparameters"]["hidden"] == [8]
@@ -268,7 +266,7 @@ def test_what_is_said_of_a_run_that_ends_early(code, problem, words, tmp_path):
 
 def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
     arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
-    run_dir = RunDir(folder / "stopped/Pendulum-v1/sac/seed0")
+    run_dir = RunFolder(folder / "stopped/Pendulum-v1/sac/seed0")
     with start(arguments, environment, folder) as process:
         until(lambda: rows(run_dir) > 2)  # the heading, the evaluation before the first step, and one more
         process.kill()
@@ -319,7 +317,7 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         lost = cluster.add_node(num_cpus=1)
-        run_dirs = [RunDir(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
+        run_dirs = [RunFolder(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
         arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
         with start(arguments, environment, folder) as process:
             until(lambda: any(rows(run_dir) > 1 and trains_below(lost, run_dir.path) for run_dir in run_dirs))
@@ -332,7 +330,7 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
     starts = [(run_dir.path / "sweep.log").read_text().count("run folder: ") for run_dir in run_dirs]
     assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
     for run_dir in run_dirs:
-        local = RunDir(swept[2] / run_dir.path.relative_to(folder / "ray"))
+        local = RunFolder(swept[2] / run_dir.path.relative_to(folder / "ray"))
         assert without_clock(run_dir.progress) == without_clock(local.progress)
         assert run_dir.policy.read_bytes() == local.policy.read_bytes()
 

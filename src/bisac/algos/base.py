@@ -84,7 +84,7 @@ class Algorithm(ABC, Generic[State]):
         """The environment step at which an update, counted from 1, takes place."""
 
     @abstractmethod
-    def check_width(self, num_envs: int) -> None:
+    def check_num_envs(self, num_envs: int) -> None:
         """Refuse a number of environments that it cannot learn with."""
 
     @final
@@ -122,7 +122,7 @@ class OffPolicy(Algorithm[State]):
         """One step of learning from a batch of transitions."""
 
     @final
-    def check_width(self, num_envs: int) -> None:
+    def check_num_envs(self, num_envs: int) -> None:
         """The memory must hold a step of all."""
         if self.replay_size < num_envs:
             raise BisacError(f"--replay-size must be at least the number of environments, {num_envs}.")

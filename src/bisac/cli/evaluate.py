@@ -10,9 +10,8 @@ from rich.console import Console
 from bisac.algos.base import require
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
-from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator
-from bisac.envs.task import Task
-from bisac.runs.video import record_video
+from bisac.collect.dispatch import film, judge
+from bisac.runs.video import write_video
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +39,9 @@ def run_eval(arguments: list[str], console: Console) -> int:
     require(command, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
     policy = load(command.run)
     env = command.env or policy.spec.env_id
-    task = Task(env, command.env_arg if command.env else policy.spec.env_args + command.env_arg)
-    evaluator = Evaluator(task, command.episodes, command.seed, HELD_OUT_STREAM)
-    policy.check_fits(evaluator.spec)
+    env_args = command.env_arg if command.env else policy.spec.env_args + command.env_arg
     with console.status(f"evaluating {command.episodes} episodes of {env}"):
-        returns = evaluator(policy).returns
-    evaluator.close()
+        returns = judge(policy, env, env_args, command.episodes, command.seed).returns
     console.print(
         f"return over {len(returns)} episodes of {env}: mean [bold]{returns.mean():,.1f}[/]  std {returns.std():,.1f}  "
         f"min {returns.min():,.1f}  max {returns.max():,.1f}",
@@ -54,6 +50,7 @@ def run_eval(arguments: list[str], console: Console) -> int:
     )
     if command.video:
         with console.status("filming an episode"):
-            path = record_video(policy, task, policy_file(command.run).parent / "videos", command.seed)
+            folder = policy_file(command.run).parent / "videos"
+            path = write_video(film(policy, env, env_args, command.seed), folder, command.seed)
         console.print(f"video: {path}", highlight=False, soft_wrap=True)
     return 0

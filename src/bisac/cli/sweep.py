@@ -11,12 +11,12 @@ import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_words, from_file, parse
-from bisac.collect.evaluate import random_return
+from bisac.collect.dispatch import random_return
 from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.envs.host.backends import BackendName
 from bisac.envs.task import Task
 from bisac.errors import BisacError
-from bisac.runs.settings import TrainSettings
+from bisac.runs.settings import Settings
 from bisac.storage import exclusive
 from bisac.sweeps.engines.local import LocalEngine
 from bisac.sweeps.engines.ray import RayEngine
@@ -91,7 +91,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
         return 0
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
         with console.status("measuring what a random policy gets"):
-            enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(Task(env, command.env_arg)))
+            enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(env, command.env_arg))
         with SweepDisplay(console) as display:
             outcome = execute(runs, engine, display)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
@@ -114,8 +114,8 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     command = parse(SweepCommand, "sweep", words)
     if command.file is not None:  # one that stands first was read already
         raise BisacError(f"{command.file}: a file of flags comes first and ends in .toml, as in bisac sweep FILE.toml.")
-    shared = {field.name for field in dataclasses.fields(TrainSettings)} - {"seed", "out", "overwrite"}
-    settings = TrainSettings(**{name: getattr(command, name) for name in shared})
+    shared = {field.name for field in dataclasses.fields(Settings)} - {"seed", "out", "overwrite"}
+    settings = Settings(**{name: getattr(command, name) for name in shared})
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
 

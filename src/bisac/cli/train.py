@@ -1,7 +1,7 @@
 """`bisac train` and `bisac resume`."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +9,16 @@ import tyro
 from rich.console import Console
 
 from bisac.algos import REGISTRY, Algorithm
+from bisac.api import outcome_of
 from bisac.cli.arguments import flag_value, parse
-from bisac.display.run import TrainingDisplay, show_outcome
+from bisac.display.run import RunDisplay, show_outcome
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
-from bisac.runs.settings import MAY_CHANGE, TrainSettings
-from bisac.runs.train import Outcome, resume_training, run_training
+from bisac.runs.config import MAY_CHANGE
+from bisac.runs.events import Event
+from bisac.runs.resume import resume
+from bisac.runs.settings import Settings
+from bisac.runs.start import start
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +27,7 @@ class TrainCommand:
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """The environment's id, such as Hopper-v5 or my_package:MyEnv-v0."""
-    run: TrainSettings
+    run: Settings
     hyperparameters: Algorithm[Any]
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
@@ -48,7 +52,7 @@ def run_train(arguments: list[str], console: Console) -> int:
     command, begin = parse_train(arguments)
     if told := begin.listed():
         console.print(f"preset: {told} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
-    return _show(lambda display: run_training(command.env, command.hyperparameters, command.run, display), console)
+    return _show(start(command.env, command.hyperparameters, command.run), console)
 
 
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
@@ -74,7 +78,7 @@ def _prefilled(kind: type[Algorithm[Any]], begin: Start) -> type[TrainCommand]:
     """The command with that algorithm's hyperparameters, which start from the preset, as the settings of the run do."""
     fields = [
         ("hyperparameters", kind, dataclasses.field(default=kind(**begin.hyperparameters))),
-        ("run", TrainSettings, dataclasses.field(default=TrainSettings(num_envs=begin.num_envs))),
+        ("run", Settings, dataclasses.field(default=Settings(num_envs=begin.num_envs))),
     ]
     named = {"__doc__": TrainCommand.__doc__, "__module__": __name__}
     return dataclasses.make_dataclass("TrainCommand", fields, bases=(TrainCommand,), namespace=named, frozen=True)
@@ -84,13 +88,12 @@ def run_resume(arguments: list[str], console: Console) -> int:
     """Go on with a run."""
     _refuse_changes(arguments)
     command = parse(ResumeCommand, "resume", arguments)
-    changes = command.steps, command.checkpoint_every
-    return _show(lambda display: resume_training(command.run, display, *changes), console)
+    return _show(resume([command.run], command.steps, command.checkpoint_every), console)
 
 
 def _refuse_changes(arguments: list[str]) -> None:
     """Say why a setting of `train` is none of `resume`."""
-    kinds = (TrainSettings, *REGISTRY.values())
+    kinds = (Settings, *REGISTRY.values())
     settings = {field.name.replace("_", "-") for kind in kinds for field in dataclasses.fields(kind)}
     fixed = (settings | {"algo"}) - {name.replace("_", "-") for name in MAY_CHANGE}
     for flag in arguments:
@@ -101,12 +104,8 @@ def _refuse_changes(arguments: list[str]) -> None:
             )
 
 
-def _show(train: Callable[[TrainingDisplay], Outcome], console: Console) -> int:
-    """Train in front of the user; returns the exit code."""
-    display = TrainingDisplay(console)
-    try:
-        outcome = train(display)
-    finally:
-        display.end()
+def _show(events: Iterator[Event], console: Console) -> int:
+    """Train in front of the user, and return the exit code."""
+    outcome = outcome_of(events, RunDisplay(console))
     show_outcome(outcome, console)
     return 128 + outcome.stopped_by if outcome.stopped_by is not None else 0

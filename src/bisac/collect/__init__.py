@@ -1,1 +1,1 @@
-"""How experience is gathered and learned from: the seam between learning and environments."""
+"""How experience is gathered and learned from: the one seam between learning and the environments."""

@@ -1,10 +1,8 @@
-"""Evaluation: whole episodes with the deterministic policy, all of them in step."""
-
-from contextlib import closing
-from typing import NamedTuple, Protocol, runtime_checkable
+"""Evaluation in Gymnasium environments: whole episodes with the deterministic policy, all of them in step."""
 
 import numpy as np
 
+from bisac.collect.collector import Acts, Evaluation
 from bisac.envs.host.envs import episode_seed
 from bisac.envs.host.worker import reset
 from bisac.envs.task import Env, Task
@@ -16,25 +14,7 @@ EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
 `bisac eval` none of those by which training chose its best policy."""
 
 MOST_STEPS = 100_000
-"""Of an evaluation's episode; an environment that goes on for longer would be waited for in vain."""
-RANDOM_EPISODES = 20
-"""Over which a random policy's return is measured."""
-
-
-class Evaluation(NamedTuple):
-    """Undiscounted returns and lengths of episodes."""
-
-    returns: np.ndarray
-    lengths: np.ndarray
-
-
-@runtime_checkable
-class Acts(Protocol):
-    """Whatever answers a batch of observations with actions."""
-
-    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
-        """The actions."""
-        ...
+"""Steps of an evaluation's episode after which it is given up: it would be waited for in vain."""
 
 
 class Uniform:
@@ -44,13 +24,13 @@ class Uniform:
         self._spec, self._random = spec, np.random.default_rng(0)
 
     def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
-        """As many actions as observations."""
+        """Draw an action for each observation."""
         size = (len(observation), self._spec.action_dim)
         return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
 
 
 class Evaluator:
-    """Environments for evaluation, made once."""
+    """The environments of an evaluation, made once."""
 
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
         self.envs: list[Env] = [task.make() for _ in range(episodes)]
@@ -63,7 +43,7 @@ class Evaluator:
         self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
     def __call__(self, policy: Acts) -> Evaluation:
-        """One episode in each environment; the same episodes' seeds at each call, so that calls can be compared."""
+        """Play an episode in each environment, from the same seeds at each call, so that calls can be compared."""
         obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, self.seeds, strict=True)])
         returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
         running = np.ones(len(self.envs), bool)
@@ -90,9 +70,3 @@ class Evaluator:
         """Close the environments."""
         for env in self.envs:
             env.close()
-
-
-def random_return(task: Task) -> float:
-    """What the random policy gets, on average; always the same number."""
-    with closing(Evaluator(task, RANDOM_EPISODES, seed=0)) as evaluator:
-        return float(evaluator(Uniform(evaluator.spec)).returns.mean())

@@ -26,20 +26,20 @@ class Replay(eqx.Module, Generic[Item]):
         return jax.tree.leaves(self.storage)[0].shape[0]
 
 
-def init(capacity: int, example: Item, width: int = 1) -> Replay[Item]:
-    """Empty memory for items like `example`, filled `width` at a time.
+def init(capacity: int, example: Item, block: int = 1) -> Replay[Item]:
+    """Empty memory for items like `example`, filled a `block` of them at a time.
 
-    Rounded down to a multiple of `width`, so that what is added never wraps in the middle.
+    Rounded down to a multiple of `block`, so that what is added never wraps in the middle.
     """
-    rows = capacity // width * width
+    rows = capacity // block * block
     storage = jax.tree.map(lambda leaf: jnp.zeros((rows, *jnp.shape(leaf)), jnp.result_type(leaf)), example)
     # Two arrays, not one twice: the state that holds them is donated to the compiled step.
     return Replay(storage, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def add(replay: Replay[Item], items: Item) -> Replay[Item]:
-    """The memory with a block of `width` items written over the oldest."""
-    width = jax.tree.leaves(items)[0].shape[0]
+    """The memory with a block of items written over the oldest."""
+    block = jax.tree.leaves(items)[0].shape[0]
     storage = jax.tree.map(
         lambda rows, new: jax.lax.dynamic_update_slice_in_dim(rows, new, replay.position, axis=0),
         replay.storage,
@@ -47,8 +47,8 @@ def add(replay: Replay[Item], items: Item) -> Replay[Item]:
     )
     return Replay(
         storage,
-        (replay.position + width) % replay.capacity,
-        jnp.minimum(replay.size + width, replay.capacity),
+        (replay.position + block) % replay.capacity,
+        jnp.minimum(replay.size + block, replay.capacity),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of a run in the terminal."""
+"""What a terminal shows of a run, from its events."""
 
 import time
 import warnings
@@ -7,32 +7,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bisac.runs.folder import RunDir
+from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Warned
 from bisac.runs.log import Row
-from bisac.runs.train import Outcome
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def begin(self, run_dir: RunDir, step: int, total: int) -> None:
-        """The run is about to start."""
-
-    def tick(self, step: int, episode_return: float | None) -> None:
-        """A step was taken."""
-
-    def row(self, row: Row) -> None:
-        """A row was logged."""
-
-    def warn(self, text: str) -> None:
-        """Pass it on, for it must not be lost."""
-        warnings.warn(text, stacklevel=2)
-
-    def end(self) -> None:
-        """The run stopped."""
+def warn_only(event: Event) -> None:
+    """Show nothing of a run but its warnings, as Python's: they must not be lost."""
+    if isinstance(event, Warned):
+        warnings.warn(event.text, stacklevel=2)
 
 
-class TrainingDisplay:
+class RunDisplay:
     """A live bar on a terminal; elsewhere a line for each evaluation."""
 
     def __init__(self, console: Console | None = None):
@@ -51,19 +36,40 @@ class TrainingDisplay:
         self._episode = self._evaluation = ""
         self._shown = self._mark_time = 0.0
         self._mark_step = 0
+        self._several = False
 
-    def begin(self, run_dir: RunDir, step: int, total: int) -> None:
-        """Show where the run lies, and start the bar."""
-        self.console.print(f"run folder: {escape(str(run_dir.path))}", highlight=False, soft_wrap=True)
-        if step:
-            self.console.print(f"going on from step {step:,}", highlight=False)
-        self._bar.update(self._task, completed=step, total=total)
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Advanced():
+                self._advance(event.step)
+            case EpisodeEnded():
+                self._episode = f"episode {event.episode_return:,.1f}"
+            case Logged():
+                self._row(event.run, event.row)
+            case Started():
+                self._start(event)
+            case Warned():
+                self._warn(event.text)
+            case _:
+                pass
+
+    def end(self) -> None:
+        """Leave the bar as it stands."""
+        self._bar.stop()
+
+    def _start(self, event: Started) -> None:
+        """Say where the runs lie, and start the bar."""
+        self._several = len(event.folders) > 1
+        for folder in event.folders:
+            self.console.print(f"run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)
+        if event.step:
+            self.console.print(f"going on from step {event.step:,}", highlight=False)
+        self._bar.update(self._task, completed=event.step, total=event.steps)
         self._bar.start()
 
-    def tick(self, step: int, episode_return: float | None) -> None:
+    def _advance(self, step: int) -> None:
         """Move the bar, at most ten times a second."""
-        if episode_return is not None:
-            self._episode = f"episode {episode_return:,.1f}"
         now = time.monotonic()
         if now - self._shown < 0.1:
             return
@@ -74,28 +80,25 @@ class TrainingDisplay:
             self._bar.update(self._task, rate=rate)
         self._bar.update(self._task, completed=step, returns=f"{self._evaluation} {self._episode}")
 
-    def row(self, row: Row) -> None:
+    def _row(self, run: int, row: Row) -> None:
         """Show an evaluation."""
         self._evaluation = f"[bold]return {row['eval_return']:,.1f}[/]"
         self._bar.update(self._task, completed=row["step"], returns=f"{self._evaluation} {self._episode}")
         self._mark_time = 0.0  # evaluation took time that is not the loop's
         if not self.console.is_terminal:
+            which = f"run {run}  " if self._several else ""
             text = f"step {row['step']:>9,.0f}  return {row['eval_return']:>9,.1f} ± {row['eval_return_std']:,.1f}"
-            self.console.print(f"{text}  {row['wall_time']:,.0f} s", highlight=False, soft_wrap=True)
+            self.console.print(f"{which}{text}  {row['wall_time']:,.0f} s", highlight=False, soft_wrap=True)
 
-    def warn(self, text: str) -> None:
+    def _warn(self, text: str) -> None:
         """Say it above the bar, and where errors go if there is none."""
         console = self.console if self.console.is_terminal else Console(stderr=True)
         console.print(f"[yellow]bisac:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
-    def end(self) -> None:
-        """Leave the bar as it stands."""
-        self._bar.stop()
-
 
 def show_outcome(outcome: Outcome, console: Console) -> None:
-    """The summary at the end of a run, and what to type next."""
-    rows, folder, curve = outcome.rows, *(escape(str(path)) for path in (outcome.run_dir.path, outcome.run_dir.curve))
+    """Print the summary of a run that stopped, and what to type next."""
+    rows, folder, curve = outcome.rows, *(escape(str(path)) for path in (outcome.folder.path, outcome.folder.curve))
     evaluated = [(row["eval_return"], row["eval_return_std"], row["step"]) for row in rows if row["step"]]
     lines = []
     if outcome.stopped_by is not None:

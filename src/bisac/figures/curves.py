@@ -14,7 +14,7 @@ from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, drawing, rendered, thousands
-from bisac.runs.folder import RunDir
+from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_progress
 from bisac.storage import read_file
 
@@ -51,7 +51,7 @@ class Group:
 
 def read_curve(path: Path) -> Curve:
     """The evaluations of a run folder."""
-    folder = RunDir(path)
+    folder = RunFolder(path)
     config = folder.read_config()
     try:
         rows = read_progress(read_file(folder.progress).decode())

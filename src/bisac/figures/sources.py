@@ -13,9 +13,10 @@ from bisac.algos.soft import Projecting, SoftState
 from bisac.errors import BisacError
 from bisac.nets.critics import Decomposed
 from bisac.ops.quadrature import Grid
-from bisac.runs.checkpoint.checkpoints import Checkpoints, Learned, load_learned
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.checkpoint.contents import Learned, load_learned
 from bisac.runs.checkpoint.manifest import FOLDER_NAME, Checkpoint, read_manifest
-from bisac.runs.folder import RunDir
+from bisac.runs.folder import RunFolder
 from bisac.types import Transition
 
 
@@ -32,7 +33,7 @@ class Source:
     @property
     def state(self) -> SoftState:
         """What the algorithm learned."""
-        return self.learned.state
+        return self.learned.agent
 
     @property
     def critic(self) -> Decomposed:
@@ -72,7 +73,7 @@ class Source:
         if count > held:
             raise BisacError(f"{self.path} remembers {held:,} states; ask for at most that many, not {count:,}.")
         index = np.random.default_rng(seed).choice(held, count, replace=False)
-        return self.learned.normaliser.batch(Transition(*(jnp.asarray(rows[index]) for rows in memory)))
+        return self.learned.scaling.batch(Transition(*(jnp.asarray(rows[index]) for rows in memory)))
 
     def describe(self) -> dict[str, Any]:
         """Which checkpoint this is, for the figure's numbers."""
@@ -98,7 +99,7 @@ def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
     if len(tasks) > 1:
         raise BisacError(f"the runs are of different tasks ({', '.join(tasks)}); draw a figure for each.")
     labels = [
-        f"{one.state.critic.model.decomposition}, {c.step:,} steps" for one, (_, c) in zip(learned, found, strict=True)
+        f"{one.agent.critic.model.decomposition}, {c.step:,} steps" for one, (_, c) in zip(learned, found, strict=True)
     ]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({run.name})" for label, (run, _) in zip(labels, found, strict=True)]
@@ -113,7 +114,7 @@ def _checkpoints(run: Path) -> list[Checkpoint]:
         raise BisacError(f"there is no run folder or checkpoint at {run}.")
     if FOLDER_NAME.fullmatch(run.resolve().name):
         return [read_manifest(run.resolve())]
-    checkpoints = Checkpoints(RunDir(run).checkpoints)
+    checkpoints = Checkpoints(RunFolder(run).checkpoints)
     problems = checkpoints.recover()
     if not checkpoints.kept:
         why = f" {' '.join(problems)}" if problems else ""
@@ -122,7 +123,7 @@ def _checkpoints(run: Path) -> list[Checkpoint]:
 
 
 def _with_vdn_a(run: Path, learned: Learned) -> Learned:
-    state = learned.state
+    state = learned.agent
     if not (isinstance(state, SoftState) and isinstance(state.critic.model, Decomposed)):
         raise BisacError(
             f"{run} has no VDN-a critic (its algorithm is {algorithm_name(learned.algo)}); train with --algo bisac, or "

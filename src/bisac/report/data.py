@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bisac.errors import BisacError
-from bisac.runs.folder import RunDir, env_folder
+from bisac.runs.folder import RunFolder, env_folder
 from bisac.runs.log import read_log
 from bisac.sweeps.plan import Contestant
 from bisac.sweeps.record import Record, read_record
@@ -81,7 +81,7 @@ def read_sweep(folder: Path) -> SweepData:
 
 
 def _read_curve(record: Record, folder: Path, env: str, contestant: str, seed: int) -> Curve:
-    run_dir = RunDir(folder / env_folder(env) / contestant / f"seed{seed}")
+    run_dir = RunFolder(folder / env_folder(env) / contestant / f"seed{seed}")
     rows = [row for row in read_log(run_dir) if row["eval_return"] is not None]
     table = np.array([[row[column] for column in ("step", "wall_time", "eval_return")] for row in rows], float)
     table = table.reshape(-1, 3)

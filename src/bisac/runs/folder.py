@@ -17,8 +17,8 @@ from bisac.storage import exclusive, read_file, write_atomic
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
 
 
-class RunDir:
-    """Paths inside a run folder."""
+class RunFolder:
+    """The paths inside a run's folder."""
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
@@ -30,7 +30,7 @@ class RunDir:
         self.videos = self.path / "videos"
         self.checkpoints = self.path / "checkpoints"
 
-    def training(self) -> AbstractContextManager[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Be the only process that trains in this folder."""
         return exclusive(self.path, f"another process is training in {self.path}; wait for it, or choose another.")
 
@@ -49,7 +49,7 @@ class RunDir:
         write_atomic(self.config, (json.dumps(config | provenance(), indent=2) + "\n").encode())
 
     def read_config(self) -> dict[str, Any]:
-        """What `write_config` recorded."""
+        """Return what `write_config` recorded."""
         if not self.config.exists():
             raise BisacError(f"{self.path} is not a run folder: it has no config.json.")
         try:
@@ -69,19 +69,19 @@ class RunDir:
 
 
 def default_path(env_id: str, algo: str, seed: int) -> Path:
-    """Where a run goes unless told otherwise: seedK, or seedK-2 and so on where that holds a run already."""
+    """Return where a run goes unless told otherwise: seedK, or seedK-2 and so on where that holds a run already."""
     folder = Path("runs") / env_folder(env_id) / algo
     names = (f"seed{seed}" if n == 1 else f"seed{seed}-{n}" for n in count(1))
-    return next(folder / name for name in names if not RunDir(folder / name).config.exists())
+    return next(folder / name for name in names if not RunFolder(folder / name).config.exists())
 
 
 def env_folder(env_id: str) -> str:
-    """An environment's id as the name of a folder."""
+    """Return an environment's id as the name of a folder."""
     return env_id.replace("/", "-").replace(":", "-")
 
 
 def provenance() -> dict[str, Any]:
-    """What a reader needs to reproduce a run: versions, machine, command."""
+    """Return what a reader needs to reproduce a run: versions, machine, command."""
     return {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_VERSIONS},
         "platform": platform.platform(),

@@ -1,123 +1,157 @@
-"""One process's part in a run: it consumes the loop, and evaluates, logs and saves as it goes."""
+"""One process's part in a run, or in several side by side: it advances, evaluates, logs and saves, and tells of it.
+
+It knows a collector, and not where environments live.
+"""
 
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import numpy as np
-
-from bisac.algos import algorithm_name
+from bisac.algos import Algorithm
+from bisac.collect.collector import Collector, State
+from bisac.collect.learning import (
+    DivergedError,
+    Flat,
+    check_sound,
+    current_policy,
+    mean_metrics,
+    with_new_tally,
+)
 from bisac.policies.policy import Policy
-from bisac.runs.checkpoint.checkpoints import Checkpoints
-from bisac.collect.evaluate import Evaluator
-from bisac.runs.log import Log, Row, draw_curve, read_progress
-from bisac.collect.loop import steps_of
-from bisac.runs.run import Run, check_sound, current_policy, take_metrics
-from bisac.runs.folder import RunDir
-from bisac.runs.settings import TrainSettings
+from bisac.runs.events import (
+    Advanced,
+    EpisodeEnded,
+    Evaluated,
+    Event,
+    Finished,
+    Logged,
+    Outcome,
+    Saved,
+    Warned,
+)
+from bisac.runs.run import Run
+from bisac.runs.settings import Settings
+from bisac.runs.signals import stop_requests
 
 
-@runtime_checkable
-class Watcher(Protocol):
-    """Whoever shows a run to its user."""
-
-    def begin(self, run_dir: RunDir, step: int, total: int) -> None:
-        """The run is about to start at this step, or to go on from it."""
-
-    def tick(self, step: int, episode_return: float | None) -> None:
-        """A step was taken; an episode may have ended in it."""
-
-    def row(self, row: Row) -> None:
-        """A row was logged."""
-
-    def warn(self, text: str) -> None:
-        """Something went wrong that does not end the run."""
-
-
-@dataclass
 class Session:
-    """One process's part in a run: the run, and all that it is written to and shown on."""
+    """The runs that a collector carries, from where they are to their end."""
 
-    run: Run
-    run_dir: RunDir
-    config: dict[str, Any]
-    settings: TrainSettings
-    evaluator: Evaluator
-    checkpoints: Checkpoints
-    log: Log
-    watcher: Watcher
+    def __init__(self, collector: Collector, state: State, runs: list[Run], settings: Settings):
+        self.collector = collector
+        self.state = state
+        self.runs = runs
+        self.settings = settings
+        """What the runs have in common: all but their seeds and folders."""
+        self._algo: Algorithm[Any] = collector.request.algo
+        self._mark = time.monotonic()
 
-    def consume(self, requests: list[int]) -> None:
-        """Consume the loop: evaluate, log and save at each interval, and at the end."""
-        run, record, settings = self.run, self.run.record, self.settings
-        resumed_at = time.monotonic() - record.seconds
-        for finished in steps_of(run, settings.steps):
-            record.returns += [episode.total_reward for episode in finished]
-            record.lengths += [episode.length for episode in finished]
-            record.seconds = time.monotonic() - resumed_at
-            self.watcher.tick(run.step, record.returns[-1] if finished else None)
-            over = run.step >= settings.steps
-            if over or self._passed(settings.evaluation_interval):
-                self.evaluate()
-            if over or requests or (settings.checkpoint_every and self._passed(settings.checkpoint_every)):
-                self.save(last=over or bool(requests))
+    def events(self) -> Iterator[Event]:
+        """Train to the end or to a signal, and yield what happens.
+
+        Whoever stops asking leaves the runs saved, as a signal does. A failure of an environment does too.
+        """
+        try:
+            with stop_requests() as requests:
+                try:
+                    yield from self._train(requests)
+                except DivergedError:  # nothing worth keeping
+                    raise
+                except (Exception, GeneratorExit):
+                    self._stop()
+                    raise
+                outcomes = self._leave(requests[0] if requests else None)
+        finally:
+            for run in self.runs:
+                run.log.close()
+        yield Finished(outcomes)
+
+    def policy(self, run: int = 0) -> Policy:
+        """Return a run's present policy. It shares memory with the state: use it before going on."""
+        return current_policy(self._algo, self.collector.spec, self.collector.learning(self.state, run))
+
+    def _train(self, requests: list[int]) -> Iterator[Event]:
+        steps = self.settings.steps
+        self._mark = time.monotonic()
+        yield from self._evaluate()  # where the last one failed
+        while self.state.step < steps:
+            self._mark = time.monotonic()  # what the events' consumer did since is not training
+            before = self.state.step
+            self.state, ended = self.collector.advance(self.state, min(steps, self._next_pause(before)))
+            step = self.state.step
+            happened: list[Event] = []
+            for index, episodes in enumerate(ended):
+                happened += [EpisodeEnded(index, step, *episode) for episode in episodes]
+                self.runs[index].record.returns += [episode.total_reward for episode in episodes]
+                self.runs[index].record.lengths += [episode.length for episode in episodes]
+            self._count_time()
+            over = step >= steps
+            if over or self._passed(self.settings.evaluation_interval, before):
+                for run in self.runs:
+                    run.record.owes_evaluation = True
+                happened += self._evaluate()
+            every = self.settings.checkpoint_every
+            if over or requests or (every and self._passed(every, before)):
+                happened += self._save(last=over or bool(requests))
+            self._count_time()
+            yield from happened
+            yield Advanced(step)
             if requests:
                 return
 
-    def _passed(self, interval: int) -> bool:
-        """Whether a multiple of the interval was reached since the last pause."""
-        return self.run.step % interval < self.run.stride
+    def _next_pause(self, step: int) -> int:
+        """Return the step at which something is due next."""
+        intervals = [self.settings.evaluation_interval, self.settings.checkpoint_every]
+        return min((step // interval + 1) * interval for interval in intervals if interval)
 
-    def evaluate(self) -> None:
-        """Add a row to the log, and keep the policy if it is the best so far."""
-        run, record = self.run, self.run.record
-        check_sound(run)
-        policy = current_policy(run)
-        evaluation = self.evaluator(policy)
-        row: Row = {
-            "step": run.step,
-            "wall_time": round(record.seconds, 3),
-            "eval_return": float(evaluation.returns.mean()),
-            "eval_return_std": float(evaluation.returns.std()),
-            "episode_return": float(np.mean(record.returns)) if record.returns else None,
-            "episode_length": float(np.mean(record.lengths)) if record.lengths else None,
-            "inexact_resumes": record.inexact_resumes,
-        } | take_metrics(run)
-        record.returns, record.lengths = [], []
-        if record.best_return is None or evaluation.returns.mean() > record.best_return:
-            record.best_return = float(evaluation.returns.mean())
-            record.best_policy = policy.to_bytes()
-        self.log.add(row)
-        self.watcher.row(row)
-        with self._going_on("the log and the best policy"):
-            self.log.flush()
+    def _passed(self, interval: int, before: int) -> bool:
+        """Return whether a multiple of the interval was reached since the step before."""
+        return self.state.step // interval > before // interval
 
-    def save(self, last: bool) -> None:
-        """Write a checkpoint, unless the run's numbers are no longer worth it."""
-        check_sound(self.run)
-        if self.settings.checkpoint_every:
-            with self._going_on("the checkpoint", last):
-                self.checkpoints.save(self.run, self.config)
+    def _count_time(self) -> None:
+        now = time.monotonic()
+        for run in self.runs:
+            run.record.seconds += now - self._mark
+        self._mark = now
 
-    @contextmanager
-    def _going_on(self, what: str, last: bool = False) -> Iterator[None]:
-        """A disk that fails does not end the run: what was saved before is whole, and the next time may go well."""
-        try:
-            yield
-        except OSError as error:
-            saved = f"that of step {self.checkpoints.kept[-1].step:,}" if self.checkpoints.kept else "none yet"
-            next_time = "" if last else " Training goes on, and it is tried again at the next interval."
-            self.watcher.warn(
-                f"{what} of step {self.run.step:,} could not be written: {error.strerror}.{next_time} The last whole "
-                f"checkpoint is {saved}."
-            )
+    def _evaluate(self) -> list[Event]:
+        """Evaluate the policy of each run that owes it, and add a row to its log."""
+        step, happened = self.state.step, []
+        for index, run in enumerate(self.runs):
+            if not run.record.owes_evaluation:
+                continue
+            self._check_sound(index)
+            policy = self.policy(index)
+            evaluation = self.collector.evaluate(policy, index)
+            metrics = mean_metrics(self.collector.learning(self.state, index))
+            row = run.add_row(step, evaluation, metrics, policy)
+            happened += [Evaluated(index, step, *evaluation), Logged(index, row), *run.flush(step)]
+        if happened:
+            self.state = self.state._replace(flat=Flat.of(with_new_tally(self.state.flat.whole)))
+        return happened
 
-    def leave(self) -> tuple[Policy, list[Row]]:
-        """Save the final policy and draw the learning curve."""
-        policy, rows = current_policy(self.run), read_progress(self.run.record.progress)
-        policy.save(self.run_dir.policy)
-        title = f"{algorithm_name(self.run.algo)} on {self.run.envs.spec.env_id}, seed {self.settings.seed}"
-        draw_curve(rows, self.run_dir.curve, title)
-        return policy, rows
+    def _save(self, last: bool) -> list[Event]:
+        """Write a checkpoint of each run, unless its numbers are no longer worth it."""
+        happened: list[Event] = []
+        for index, run in enumerate(self.runs):
+            self._check_sound(index)
+            if self.settings.checkpoint_every:
+                problems = run.save(self.collector.snapshot(self.state, index), self.policy(index), last)
+                kept = run.checkpoints.kept
+                happened += problems or [Saved(index, self.state.step, kept[-1].path)]
+        return happened
+
+    def _check_sound(self, run: int) -> None:
+        learning, request = self.collector.learning(self.state, run), self.collector.request
+        check_sound(request.algo, learning, self.state.step, self.state.updates, request.num_envs)
+
+    def _leave(self, stopped_by: int | None) -> tuple[Outcome, ...]:
+        return tuple(run.leave(self.policy(index), stopped_by) for index, run in enumerate(self.runs))
+
+    def _stop(self) -> None:
+        """Save all that is there, for the runs stop between two of their intervals; nobody hears events any more."""
+        for event in self._save(last=True):
+            if isinstance(event, Warned):
+                warnings.warn(event.text, stacklevel=2)
+        self._leave(None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from bisac.runs.folder import RunDir
+from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_log
 from bisac.runs.signals import stop_requests
 from bisac.sweeps.plan import PlannedRun
@@ -86,19 +86,19 @@ class Progress:
 
 def progress_of(run: PlannedRun) -> Progress:
     """Read a run's folder, which another process may be writing."""
-    rows = read_log(RunDir(run.folder))
+    rows = read_log(RunFolder(run.folder))
     if not rows:
         return Progress(0, 0.0, None, None, False)
     step, seconds = int(rows[-1]["step"] or 0), rows[-1]["wall_time"] or 0.0
     earlier = rows[-6] if len(rows) > 5 else {"step": 0.0, "wall_time": 0.0}
     steps, elapsed = step - (earlier["step"] or 0.0), seconds - (earlier["wall_time"] or 0.0)
-    complete = step >= run.settings.steps and (RunDir(run.folder).policy.exists() or _only_record_kept(run.folder))
+    complete = step >= run.settings.steps and (RunFolder(run.folder).policy.exists() or _only_record_kept(run.folder))
     return Progress(step, seconds, rows[-1]["eval_return"], steps / elapsed if elapsed > 0 else None, complete)
 
 
 def _only_record_kept(folder: Path) -> bool:
     """Whether a run's folder is a copy of its numbers alone: what it has come to, and nothing to go on with."""
-    return not ((folder / LOG).exists() or RunDir(folder).checkpoints.exists())
+    return not ((folder / LOG).exists() or RunFolder(folder).checkpoints.exists())
 
 
 def remaining_seconds(runs: Iterable[PlannedRun], told: dict[Path, Progress], slots: int) -> float | None:

@@ -12,7 +12,7 @@ from bisac.algos import REGISTRY, Algorithm, make_algorithm
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
 from bisac.runs.folder import env_folder
-from bisac.runs.settings import TrainSettings
+from bisac.runs.settings import Settings
 
 PRESET = "preset"
 """The setting of a contestant that is no hyperparameter: sac:preset=fast."""
@@ -127,7 +127,7 @@ class PlannedRun:
     seed: int
     folder: Path
     algorithm: Algorithm[Any]
-    settings: TrainSettings
+    settings: Settings
     arguments: tuple[str, ...]
     """Of `bisac`, which start it."""
 
@@ -139,7 +139,7 @@ class Plan:
     envs: tuple[str, ...]
     contestants: tuple[Contestant, ...]
     seeds: tuple[int, ...]
-    settings: TrainSettings
+    settings: Settings
     """Of every run, but for the seed and the folder."""
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Of every contestant that has them and does not say otherwise."""
@@ -167,9 +167,9 @@ class Plan:
         algorithm = dataclasses.replace(start, **own)
         settings = dataclasses.replace(self.settings, seed=seed, out=folder)
         settled = dataclasses.replace(settings, num_envs=settings.num_envs or begin.num_envs).settled(algorithm)
-        algorithm.check_width(settled.width)
+        algorithm.check_num_envs(settled.num_envs or 1)
         flags = ["--preset", contestant.preset] if contestant.preset != "auto" else []
-        flags += [*_flags(TrainSettings(), settings), *_flags(start, algorithm)]
+        flags += [*_flags(Settings(), settings), *_flags(start, algorithm)]
         return PlannedRun(
             env,
             contestant,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
-from bisac.runs.folder import RunDir, provenance
-from bisac.runs.settings import check_unchanged, to_config
+from bisac.runs.config import check_unchanged, to_config
+from bisac.runs.folder import RunFolder, provenance
 from bisac.storage import read_file, write_atomic
 from bisac.sweeps.plan import Contestant, Plan, PlannedRun, fields_of
 
@@ -121,7 +121,7 @@ def _check_alike(old: Record, new: Record, out: Path) -> None:
 
 def _check_begun(run: PlannedRun) -> None:
     """Refuse to take for one of the sweep's a run that was begun with other settings."""
-    run_dir = RunDir(run.folder)
+    run_dir = RunFolder(run.folder)
     if not run_dir.config.exists():
         return
     try:

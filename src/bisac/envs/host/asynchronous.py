@@ -28,7 +28,7 @@ GRACE = 5.0
 class AsyncBackend:
     """All at once, each in a process of its own."""
 
-    def __init__(self, task: Task, count: int):
+    def __init__(self, task: Task, num_envs: int):
         env = task.make()  # here too: what cannot be used is refused as everywhere
         self.spec = task.spec(env)
         try:
@@ -39,7 +39,7 @@ class AsyncBackend:
             ) from error
         finally:
             env.close()
-        self.workers = [Worker(f"{self.spec.env_id} (copy {index})") for index in range(count)]
+        self.workers = [Worker(f"{self.spec.env_id} (copy {index})") for index in range(num_envs)]
         try:
             for each in self.workers:
                 each.begin(recipe)

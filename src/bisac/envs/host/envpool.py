@@ -17,9 +17,9 @@ class EnvPoolBackend:
     Its environments are seeded once, when they are made; so episodes cannot be repeated one by one.
     """
 
-    def __init__(self, task: Task, count: int):
+    def __init__(self, task: Task, num_envs: int):
         self._envpool = _import_envpool()
-        self._task, self._count, self._pool = task, count, None
+        self._task, self._num_envs, self._pool = task, num_envs, None
         if not isinstance(task.source, str):
             raise BisacError("--backend envpool takes the id of an EnvPool environment, not a function.")
         self._id = task.source
@@ -42,7 +42,9 @@ class EnvPoolBackend:
         """Begin an episode in these environments; the seeds count when the first begins in all."""
         if self._pool is None:
             int32 = [seed & 0x7FFFFFFF for seed in seeds]
-            self._pool = self._envpool.make_gymnasium(self._id, num_envs=self._count, seed=int32, **self._task.kwargs)
+            self._pool = self._envpool.make_gymnasium(
+                self._id, num_envs=self._num_envs, seed=int32, **self._task.kwargs
+            )
         obs, _ = self._pool.reset(np.array(indices, np.int32))
         return np.array(obs, np.float32)
 
@@ -54,7 +56,7 @@ class EnvPoolBackend:
 
     def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:  # noqa: ARG002
         """None of them can be."""
-        return [None] * self._count
+        return [None] * self._num_envs
 
     def close(self) -> None:
         """Close the environments."""

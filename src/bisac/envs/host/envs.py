@@ -24,7 +24,7 @@ BACKENDS: dict[BackendName, Callable[[Task, int], Backend]] = {
 }
 
 FloatArray = np.ndarray
-"""float32."""
+"""A NumPy array of float32."""
 
 
 class EnvStep(NamedTuple):
@@ -38,13 +38,13 @@ class EnvStep(NamedTuple):
     terminated: np.ndarray
     ended: np.ndarray
     """Where the episode ended, by termination or truncation."""
-    finished: list["Episode"]
-    """Episodes that ended in this step."""
+    finished: list["RunningEpisode"]
+    """The episodes that ended in this step."""
 
 
 @dataclass
-class Episode:
-    """A running episode: its seed and actions reproduce it."""
+class RunningEpisode:
+    """An episode under way: its seed and actions reproduce it."""
 
     seed: int
     actions: list[FloatArray] = field(default_factory=list)
@@ -52,48 +52,67 @@ class Episode:
 
     @property
     def length(self) -> int:
-        """Steps taken."""
+        """Steps taken so far."""
         return len(self.actions)
 
 
-class HostEnvs:
-    """`count` copies of an environment."""
+class Mark(NamedTuple):
+    """Where all environments stood at some moment: enough to forget what was noted since."""
 
-    def __init__(self, task: Task, count: int, seed: int, backend: BackendName = "sync"):
-        self.backend = BACKENDS[backend](task, count)
+    steps: int
+    started: list[int]
+    episodes: list[tuple[RunningEpisode, int, float]]
+    """Each running episode with its length and return at that moment."""
+
+
+class HostEnvs:
+    """`num_envs` copies of an environment, and the seeds and actions that reproduce where each of them is."""
+
+    def __init__(self, task: Task, num_envs: int, seed: int, backend: BackendName = "sync"):
+        self.backend = BACKENDS[backend](task, num_envs)
         self.spec = self.backend.spec
+        self.num_envs = num_envs
         self.seed = seed
         self.steps = 0
-        self.started = [0] * count
-        self.episodes = [Episode(0)] * count
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.episodes)
+        self.started = [0] * num_envs
+        self.episodes = [RunningEpisode(0)] * num_envs
 
     def reset(self) -> FloatArray:
-        """Start an episode in every environment."""
-        return self._begin(list(range(self.count)))
+        """Start an episode in every environment, and return the first observations."""
+        return self._begin(list(range(self.num_envs)))
 
     def step(self, actions: FloatArray) -> EnvStep:
         """Act in every environment, with actions in [-1, 1]; environments whose episode ends start another."""
-        self.steps += 1
         next_obs, reward, terminated, truncated = self.backend.step(self.spec.to_box(actions))
-        for i, episode in enumerate(self.episodes):
-            episode.actions.append(actions[i])
-            episode.total_reward += float(reward[i])
         self._check_finite(next_obs, reward)
         ended = terminated | truncated
         over = np.flatnonzero(ended).tolist()
-        finished = [self.episodes[i] for i in over]
-        obs = next_obs
+        obs, seeds = next_obs, self._next_seeds(over)
         if over:
             obs = next_obs.copy()
-            obs[over] = self._begin(over)
+            obs[over] = self._first_obs(over, seeds)
+        # Noted only now: a step in which an environment failed has not been taken, and what is saved then is whole.
+        self.steps += 1
+        for i, episode in enumerate(self.episodes):
+            episode.actions.append(actions[i])
+            episode.total_reward += float(reward[i])
+        finished = [self.episodes[i] for i in over]
+        self._note_begun(over, seeds)
         return EnvStep(next_obs, obs, reward, terminated, ended, finished)
 
-    def restore(self, steps: int, started: list[int], episodes: list[Episode], obs: FloatArray) -> list[int]:
+    def mark(self) -> Mark:
+        """Return where all environments stand."""
+        return Mark(self.steps, list(self.started), [(e, e.length, e.total_reward) for e in self.episodes])
+
+    def rewind(self, mark: Mark) -> None:
+        """Forget what was noted since the mark; the environments themselves stay where they are."""
+        self.steps, self.started = mark.steps, list(mark.started)
+        self.episodes = [episode for episode, _, _ in mark.episodes]
+        for episode, length, total_reward in mark.episodes:
+            del episode.actions[length:]
+            episode.total_reward = total_reward
+
+    def restore(self, steps: int, started: list[int], episodes: list[RunningEpisode], obs: FloatArray) -> list[int]:
         """Bring every environment back into its episode by its seed and actions.
 
         Returns the environments where that did not lead to the observation `obs`, bit for bit: they do not repeat
@@ -116,11 +135,22 @@ class HostEnvs:
         self.backend.close()
 
     def _begin(self, indices: list[int]) -> FloatArray:
-        """Start an episode in some of the environments."""
-        seeds = [episode_seed(self.seed, i, self.started[i]) for i in indices]
+        """Start an episode in some of the environments, and return the first observations."""
+        seeds = self._next_seeds(indices)
+        obs = self._first_obs(indices, seeds)
+        self._note_begun(indices, seeds)
+        return obs
+
+    def _next_seeds(self, indices: list[int]) -> list[int]:
+        return [episode_seed(self.seed, i, self.started[i]) for i in indices]
+
+    def _note_begun(self, indices: list[int], seeds: list[int]) -> None:
         for i, seed in zip(indices, seeds, strict=True):
             self.started[i] += 1
-            self.episodes[i] = Episode(seed)
+            self.episodes[i] = RunningEpisode(seed)
+
+    def _first_obs(self, indices: list[int], seeds: list[int]) -> FloatArray:
+        """Reset some of the environments, and refuse first observations that cannot be learned from."""
         obs = self.backend.reset(indices, seeds)
         if obs.shape[1:] != (self.spec.obs_dim,):
             raise BisacError(
@@ -138,10 +168,10 @@ class HostEnvs:
                 index = int(np.argmax(bad))
                 raise BisacError(
                     f"{self.spec.env_id} (copy {index}) gave {'an' if what == 'observation' else 'a'} {what} that is "
-                    f"not finite at environment step {self.steps}; the environment must be mended."
+                    f"not finite at environment step {self.steps + 1}; the environment must be mended."
                 )
 
 
 def episode_seed(seed: int, index: int, episode: int) -> int:
-    """The reset seed of the n-th episode of one of a run's environments."""
+    """Return the reset seed of the n-th episode of one of a run's environments."""
     return int(np.random.SeedSequence((seed, index, episode)).generate_state(1)[0])

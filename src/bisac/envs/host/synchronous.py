@@ -10,8 +10,8 @@ from bisac.envs.task import Task
 class SyncBackend:
     """One after the other, in this process."""
 
-    def __init__(self, task: Task, count: int):
-        self.envs = [task.make() for _ in range(count)]
+    def __init__(self, task: Task, num_envs: int):
+        self.envs = [task.make() for _ in range(num_envs)]
         self.spec = task.spec(self.envs[0])
 
     def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:

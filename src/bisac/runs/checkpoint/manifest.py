@@ -12,7 +12,9 @@ from typing import Any
 from bisac.errors import BisacError
 from bisac.storage import read_file
 
-FORMAT, VERSION = "bisac-checkpoint", 1
+FORMAT, VERSION = "bisac-checkpoint", 2
+READABLE = (1, 2)
+"""Versions that are read; VERSION is the one that is written."""
 PIECE_ROWS = 4096
 """Rows of the replay memory in a file: a save rewrites at most so many that it wrote before."""
 
@@ -73,6 +75,7 @@ class Checkpoint:
     run: dict[str, Any]
     files: dict[str, Stored]
     pieces: list[Piece]
+    version: int = VERSION
 
     @property
     def step(self) -> int:
@@ -100,19 +103,27 @@ def read_manifest(path: Path) -> Checkpoint:
         raise DamagedError(f"{path / MANIFEST} is missing or damaged: {error}.") from error
     if claimed != _digest(manifest):
         raise DamagedError(f"{path / MANIFEST} is damaged: its checksum is wrong.")
-    if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+    version = manifest.get("version")
+    if manifest.get("format") != FORMAT or isinstance(version, bool) or version not in READABLE:
         raise BisacError(
-            f"{path} has checkpoint format {manifest.get('format')} {manifest.get('version')}; this bisac reads "
-            f"{FORMAT} {VERSION}: resume it with the version of bisac that wrote it."
+            f"{path} has checkpoint format {manifest.get('format')} {version}; this bisac reads {FORMAT} "
+            f"{' and '.join(map(str, READABLE))}: resume it with the version of bisac that wrote it."
         )
     try:
         files = {name: Stored(name, **mark) for name, mark in manifest["files"].items() if name in FILES}
         pieces = [Piece(p["start"], p["end"], Stored(**p["file"])) for p in manifest["replay"]]
-        checkpoint = Checkpoint(path, dict(manifest["config"]), dict(manifest["run"]), files, pieces)
+        run = _as_of_version_1(manifest["run"]) if version == 1 else dict(manifest["run"])
+        checkpoint = Checkpoint(path, dict(manifest["config"]), run, files, pieces, version)
         _check_manifest(checkpoint)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"{path / MANIFEST} does not describe a checkpoint: {error!r}.") from error
     return checkpoint
+
+
+def _as_of_version_1(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what version 1 says of a run in the present words: it knew the host's collector only."""
+    collector = {"steps": run["env_steps"], "started": run["episodes_started"], "episodes": run["episodes"]}
+    return {name: run[name] for name in ("step", "updates", "spec", "record")} | {"collector": collector}
 
 
 def manifest_bytes(checkpoint: Checkpoint) -> bytes:

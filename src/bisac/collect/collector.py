@@ -1,0 +1,137 @@
+"""The seam: what gathers experience, and advances learning with it, looks like this to everything above.
+
+A session, its log, its checkpoints and its display know a `Collector`, and nothing of where environments live. It may
+carry several runs of one algorithm side by side, which differ in their seeds: the arrays of its state then have a
+leading axis, one entry a run. One run is the plain case, without that axis.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
+
+import jax
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from bisac.algos import Algorithm
+from bisac.collect.learning import Flat, Learning
+from bisac.envs.host.backends import BackendName
+from bisac.types import Spec
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a session asks of a collector."""
+
+    algo: Algorithm[Any]
+    """The algorithm, its hyperparameters settled."""
+    seeds: tuple[int, ...]
+    """The seed of each run that the collector carries."""
+    num_envs: int
+    """Environments that each run steps together."""
+    steps: int
+    """Environment steps after which the runs end."""
+    eval_episodes: int
+    """Episodes of each evaluation."""
+    backend: BackendName = "sync"
+    """Where the host steps its environments; other collectors have no use for it."""
+
+
+class Episode(NamedTuple):
+    """A training episode that has ended."""
+
+    total_reward: float
+    length: int
+
+
+class Evaluation(NamedTuple):
+    """Undiscounted returns and lengths of an evaluation's episodes."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+
+class State(NamedTuple):
+    """All of the runs that changes while experience is gathered. It is whole between two calls of `advance`."""
+
+    flat: Flat
+    """What learning holds, taken apart into a tuple of arrays."""
+    place: Any
+    """Where the environments are, as the collector needs to know it."""
+    step: int = 0
+    """Environment steps that each run has taken, summed over its environments."""
+    updates: int = 0
+    """Updates of the agent so far."""
+
+
+class Snapshot(NamedTuple):
+    """One run between two steps, as a checkpoint keeps it."""
+
+    learning: Learning
+    place: PyTree[Array | np.ndarray]
+    """The collector's own arrays."""
+    facts: Mapping[str, Any]
+    """What the collector has to remember that is no array, as JSON can hold it."""
+    step: int
+    updates: int
+
+
+@runtime_checkable
+class Acts(Protocol):
+    """Whatever answers a batch of observations with actions in the environment's own units."""
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """Return an action for each observation."""
+        ...
+
+
+class Collector(ABC):
+    """Gathers experience for a run, or for several side by side, and lets the agent learn from it."""
+
+    spec: Spec
+    """Sizes and action bounds of the task."""
+    request: Request
+    """What the session asked for."""
+
+    @abstractmethod
+    def start(self) -> State:
+        """Return the state of runs that are about to take their first step."""
+
+    @abstractmethod
+    def advance(self, state: State, until: int) -> tuple[State, list[list[Episode]]]:
+        """Take steps, learn from them, and return the new state with each run's episodes that ended.
+
+        It takes at least one step of all environments. It returns when `until` steps have been taken at the latest, or
+        as soon after as it can, and may return before, so that its caller hears signals. An exception leaves `state`
+        as good as it was, and `snapshot` with it.
+        """
+
+    @abstractmethod
+    def evaluate(self, policy: Acts, run: int) -> Evaluation:
+        """Play the evaluation's episodes of a run, the same ones at each call."""
+
+    @abstractmethod
+    def snapshot(self, state: State, run: int) -> Snapshot:
+        """Return one of the runs as a checkpoint keeps it."""
+
+    @abstractmethod
+    def shapes(self, facts: Mapping[str, Any]) -> tuple[Learning, PyTree[Any]]:
+        """Return shapes and dtypes of the arrays in a snapshot of one run that has these facts."""
+
+    @abstractmethod
+    def restore(self, snapshots: Sequence[Snapshot]) -> tuple[State, list[int]]:
+        """Return the state that the runs' snapshots were taken of, all at one step.
+
+        With it, for each run, how many environments did not come back as they were, and begin a new episode.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the environments back."""
+
+    @final
+    def learning(self, state: State, run: int) -> Learning:
+        """Return what learning holds for one of the runs. It shares memory with the state: use it before `advance`."""
+        whole = state.flat.whole
+        return whole if len(self.request.seeds) == 1 else jax.tree.map(lambda leaf: leaf[run], whole)

@@ -1,0 +1,79 @@
+"""One door to a task, wherever its environments live: training in it, judging a policy on it, filming one.
+
+Whoever asks here need not know the place; a new kind of place is added here and in a collector of its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from bisac.collect.collector import Acts, Collector, Evaluation, Request
+from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Uniform
+from bisac.collect.filming import filmed_episode
+from bisac.collect.host import HostCollector
+from bisac.envs.task import EnvSource, Task
+from bisac.policies.policy import Policy
+
+RANDOM_EPISODES = 20
+"""Episodes over which a random policy's return is measured."""
+
+
+@runtime_checkable
+class CollectorSource(Protocol):
+    """A task that brings a collector of its own."""
+
+    def collector(self, request: Request) -> Collector:
+        """Return the collector that gathers experience for these runs."""
+        ...
+
+
+Source = EnvSource | CollectorSource
+"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, or a task of its own."""
+
+
+def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
+    """Return a collector for the task; close it when the runs are over."""
+    if isinstance(source, CollectorSource):
+        return source.collector(request)
+    return HostCollector(Task(source, env_args), request)
+
+
+def source_name(source: Source) -> str:
+    """Return what a record calls a source: the id, or where the function or class that makes the task is defined."""
+    if isinstance(source, str):
+        return source
+    named: Any = source if hasattr(source, "__qualname__") else type(source)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def judge(policy: Policy, env: EnvSource, env_args: tuple[str, ...], episodes: int, seed: int) -> Evaluation:
+    """Evaluate a policy on episodes that no training chose its best policy by."""
+    with closing(Evaluator(Task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
+        policy.check_fits(evaluator.spec)
+        return evaluator(policy)
+
+
+def random_return(env: EnvSource, env_args: tuple[str, ...]) -> float:
+    """Return what the random policy gets on average; always the same number."""
+    with closing(Evaluator(Task(env, env_args), RANDOM_EPISODES, seed=0)) as evaluator:
+        return float(evaluator(Uniform(evaluator.spec)).returns.mean())
+
+
+@dataclass(frozen=True)
+class Film:
+    """An episode to be shown."""
+
+    name: str
+    """The environment's id."""
+    rate: int
+    """Frames a second."""
+    frames: Iterator[np.ndarray]
+    """Its pictures, one a step, drawn as they are asked for."""
+
+
+def film(policy: Acts, env: EnvSource, env_args: tuple[str, ...], seed: int) -> Film:
+    """Return an episode of the deterministic policy as pictures."""
+    return Film(*filmed_episode(policy, Task(env, env_args), seed))

@@ -1,0 +1,59 @@
+"""Pictures of an episode in a Gymnasium environment, with or without a screen."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+
+from bisac.collect.collector import Acts
+from bisac.collect.evaluate import HELD_OUT_STREAM, MOST_STEPS
+from bisac.envs.host.envs import episode_seed
+from bisac.envs.task import Env, Task
+from bisac.errors import BisacError
+
+MISSING_GL = (
+    "MuJoCo cannot render here: the machine lacks a GL library; install Debian's libegl1 "
+    "(or libosmesa6, with MUJOCO_GL=osmesa) and try again."
+)
+
+
+def filmed_episode(policy: Acts, task: Task, seed: int) -> tuple[str, int, Iterator[np.ndarray]]:
+    """Return the environment's id, its frames a second, and the pictures of an episode of the deterministic policy."""
+    _choose_renderer()
+    try:
+        env = task.make(render_mode="rgb_array")
+        obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
+        first = _picture(env)
+    except BisacError:
+        raise
+    except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
+        raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
+    return task.name(env), int(env.metadata.get("render_fps", 30)), _frames(policy, env, np.asarray(obs), first)
+
+
+def _frames(policy: Acts, env: Env, obs: np.ndarray, first: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield a picture of each state, one at a time: those of an episode would fill the memory."""
+    with closing(env):
+        yield first
+        for _ in range(MOST_STEPS):
+            action, _ = policy.predict(obs)
+            obs, _, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+            obs = np.asarray(obs)
+            yield _picture(env)
+            if terminated or truncated:
+                return
+
+
+def _picture(env: Env) -> np.ndarray:
+    picture = env.render()
+    assert isinstance(picture, np.ndarray), "rgb_array was asked for"
+    return picture
+
+
+def _choose_renderer() -> None:
+    """Without a screen, render off screen; what the user has set stays."""
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

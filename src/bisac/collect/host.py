@@ -1,0 +1,173 @@
+"""The collector of Gymnasium environments, which the host steps while one compiled call a step does all the rest.
+
+It carries one run. A Gymnasium environment cannot be saved, but seeded it repeats itself: a snapshot holds the seed and
+the actions of each running episode.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bisac.algos import OffPolicy, OnPolicy, Rollout
+from bisac.collect.collector import Acts, Collector, Episode, Evaluation, Request, Snapshot, State
+from bisac.collect.evaluate import Evaluator
+from bisac.collect.learning import (
+    DivergedError,
+    Flat,
+    Learning,
+    check_sound,
+    fresh_learning,
+    learning_shapes,
+)
+from bisac.collect.off_policy import begin_learning, first_action, learn_and_act, updates_due
+from bisac.collect.on_policy import explore, learn_from_rollout
+from bisac.envs.host.envs import HostEnvs, RunningEpisode
+from bisac.envs.task import Task
+from bisac.types import Transition
+
+
+class HostPlace(NamedTuple):
+    """Where the host's environments are; each array has a row an environment."""
+
+    obs: np.ndarray
+    """What the next action answers."""
+    action: np.ndarray
+    """The next action, already drawn; for algorithms that learn from fresh rollouts, the last one taken."""
+    actions: list[np.ndarray]
+    """The actions taken in each running episode. Only in snapshots: while a run goes on, the environments hold them."""
+
+
+class HostCollector(Collector):
+    """Steps Gymnasium environments: one step of all, or one rollout, at each call of `advance`."""
+
+    def __init__(self, task: Task, request: Request):
+        assert len(request.seeds) == 1, "the host carries one run"
+        self.request, (self._seed,) = request, request.seeds
+        with ExitStack() as made:
+            self._envs = made.enter_context(closing(HostEnvs(task, request.num_envs, self._seed, request.backend)))
+            self._evaluator = made.enter_context(closing(Evaluator(task, request.eval_episodes, self._seed)))
+            self._made = made.pop_all()
+        self.spec = self._envs.spec
+
+    def start(self) -> State:
+        """Begin an episode in every environment."""
+        algo, num_envs = self.request.algo, self.request.num_envs
+        learning = fresh_learning(algo, self.spec, num_envs, jax.random.key(self._seed))
+        place = HostPlace(self._envs.reset(), np.zeros((num_envs, self.spec.action_dim), np.float32), [])
+        return self._with_first_action(State(Flat.of(learning), place))
+
+    def advance(self, state: State, until: int) -> tuple[State, list[list[Episode]]]:  # noqa: ARG002
+        """Take a step of all environments, or a rollout, and learn."""
+        if isinstance(self.request.algo, OffPolicy):
+            return self._step(self.request.algo, state)
+        assert isinstance(self.request.algo, OnPolicy)
+        marked = self._envs.mark()
+        try:
+            return self._roll_out(self.request.algo, state)
+        except BaseException:  # a rollout that was broken off has not begun
+            self._envs.rewind(marked)
+            raise
+
+    def evaluate(self, policy: Acts, run: int) -> Evaluation:  # noqa: ARG002
+        """Play an episode in each of the evaluation's environments."""
+        return self._evaluator(policy)
+
+    def snapshot(self, state: State, run: int) -> Snapshot:
+        """Return the run with the seeds and actions of its running episodes."""
+        self._check_action(state, state.place.action)
+        envs, episodes = self._envs, self._envs.episodes
+        actions = [np.reshape(np.asarray(e.actions, np.float32), (-1, self.spec.action_dim)) for e in episodes]
+        facts = {
+            "steps": envs.steps,
+            "started": list(envs.started),
+            "episodes": [{"seed": e.seed, "length": e.length, "total_reward": e.total_reward} for e in episodes],
+        }
+        place = state.place._replace(actions=actions)
+        return Snapshot(self.learning(state, run), place, facts, state.step, state.updates)
+
+    def shapes(self, facts: Mapping[str, Any]) -> tuple[Learning, HostPlace]:
+        """Return the shapes of a snapshot: those of the actions follow from the episodes' lengths."""
+        num_envs, action_dim = self.request.num_envs, self.spec.action_dim
+        place = HostPlace(
+            np.empty((num_envs, self.spec.obs_dim), np.float32),
+            np.empty((num_envs, action_dim), np.float32),
+            [np.empty((episode["length"], action_dim), np.float32) for episode in facts["episodes"]],
+        )
+        return learning_shapes(self.request.algo, self.spec, num_envs), place
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> tuple[State, list[int]]:
+        """Bring every environment back into its episode."""
+        (saved,) = snapshots
+        episodes = [
+            RunningEpisode(episode["seed"], list(np.asarray(actions)), episode["total_reward"])
+            for episode, actions in zip(saved.facts["episodes"], saved.place.actions, strict=True)
+        ]
+        obs = np.array(saved.place.obs)  # a copy: where an environment begins anew, its first observation goes there
+        strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs)
+        place = HostPlace(obs, np.asarray(saved.place.action), [])
+        state = State(Flat.of(saved.learning), place, saved.step, saved.updates)
+        return (self._with_first_action(state) if strayed else state), [len(strayed)]
+
+    def close(self) -> None:
+        """Close the environments of training and evaluation."""
+        self._made.close()
+
+    def _with_first_action(self, state: State) -> State:
+        """Draw the action for observations that no step led to."""
+        algo = self.request.algo
+        if not isinstance(algo, OffPolicy):
+            return state
+        random = state.step < algo.learning_starts
+        learning, action = first_action(algo, state.flat.whole, state.place.obs, random)
+        return state._replace(flat=Flat.of(learning), place=state.place._replace(action=np.asarray(action)))
+
+    def _step(self, algo: OffPolicy[Any], state: State) -> tuple[State, list[list[Episode]]]:
+        """Act in all environments, remember what came of it, learn, and draw the next actions."""
+        flat, (obs, action, _), step, updates = state
+        self._check_action(state, action)
+        result = self._envs.step(action)
+        discount = 1.0 - result.terminated.astype(np.float32)
+        # The compiled call takes the host's arrays as they are: moving each by itself would cost more than the step.
+        experience: tuple[Any, ...] = (obs, action, result.reward, discount, result.next_obs)
+        step += self.request.num_envs
+        due = updates_due(algo, step, updates)
+        if due and not updates:
+            flat = Flat.of(begin_learning(algo, flat.whole, Transition(*experience)))
+        leaves, drawn = learn_and_act(
+            algo, flat.structure, flat.leaves, Transition(*experience), result.ended, result.obs, due,
+            step < algo.learning_starts,
+        )  # fmt: skip
+        place = HostPlace(result.obs, np.asarray(drawn), [])
+        return State(Flat(leaves, flat.structure), place, step, updates + due), [_ended(result.finished)]
+
+    def _roll_out(self, algo: OnPolicy[Any], state: State) -> tuple[State, list[list[Episode]]]:
+        """Gather a rollout by the policy of its beginning, and learn from it."""
+        num_envs, learning, place = self.request.num_envs, state.flat.whole, state.place
+        length = algo.length(num_envs)
+        rows: list[tuple[np.ndarray, ...]] = []
+        finished: list[RunningEpisode] = []
+        for index in range(length):
+            action = np.asarray(explore(algo, learning.agent, learning.scaling, place.obs, learning.key, index))
+            self._check_action(state, action)
+            result = self._envs.step(np.clip(action, -1.0, 1.0))
+            discount = 1.0 - result.terminated.astype(np.float32)
+            rows.append((place.obs, action, result.reward, discount, result.next_obs, result.ended))
+            place = HostPlace(result.obs, action, [])
+            finished += result.finished
+        remaining = np.float32(1.0 - min(1.0, state.step / self.request.steps))
+        rollout: tuple[Any, ...] = tuple(np.stack(column) for column in zip(*rows, strict=True))
+        learning = learn_from_rollout(algo, learning, Rollout(*rollout), remaining)
+        return State(Flat.of(learning), place, state.step + length * num_envs, state.updates + 1), [_ended(finished)]
+
+    def _check_action(self, state: State, action: np.ndarray) -> None:
+        """Never hand an environment what is no number: it would be blamed for what came of it."""
+        if not np.isfinite(action).all():
+            check_sound(self.request.algo, state.flat.whole, state.step, state.updates, self.request.num_envs)
+            raise DivergedError(f"training diverged: the policy's action is not finite at step {state.step:,}.")
+
+
+def _ended(episodes: list[RunningEpisode]) -> list[Episode]:
+    return [Episode(episode.total_reward, episode.length) for episode in episodes]

@@ -1,0 +1,82 @@
+"""Starting runs: everything is checked before anything is written, then the session's events follow."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from bisac.algos import Algorithm, OffPolicy, algorithm_name
+from bisac.collect.collector import Collector, Request
+from bisac.collect.dispatch import Source, open_collector, source_name
+from bisac.collect.memory import check_memory
+from bisac.machine import tune_process
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.config import to_config
+from bisac.runs.events import Event, Started, Warned
+from bisac.runs.folder import RunFolder, default_path
+from bisac.runs.log import Log
+from bisac.runs.record import Record
+from bisac.runs.run import Run
+from bisac.runs.session import Session
+from bisac.runs.settings import Settings
+from bisac.types import require_float32
+
+
+def start(
+    source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None = None
+) -> Iterator[Event]:
+    """Train from the first step, and yield what happens; each run leaves a folder behind.
+
+    Several `seeds` are several runs side by side, for a source whose collector can carry them: their folders lie in
+    that of the settings, as seedK. Without them there is one run, with the seed and the folder of the settings.
+    """
+    require_float32()
+    tune_process()
+    algo = algo.settled()
+    settings = settings.settled(algo)
+    with closing(opened(source, algo, settings, seeds or [settings.seed])) as collector, ExitStack() as held:
+        env_id = collector.spec.env_id
+        runs: list[Run] = []
+        for seed in collector.request.seeds:
+            folder = RunFolder(_folder(settings, env_id, algo, seed, several=seeds is not None))
+            held.enter_context(folder.held())
+            folder.create(settings.overwrite)
+            own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
+            config = to_config(env_id, algo, own)
+            folder.write_config(config | {"env_source": source_name(source)})
+            runs.append(Run(algo, own, folder, config, Record(), Checkpoints(folder.checkpoints), Log(folder)))
+        yield Started(tuple(run.folder for run in runs), 0, settings.steps)
+        if isinstance(algo, OffPolicy) and settings.steps <= algo.learning_starts:
+            ends = f"--steps {settings.steps:,} end before --learning-starts {algo.learning_starts:,}"
+            yield Warned(f"nothing will be learned: {ends}.")
+        yield from begun(Session(collector, collector.start(), runs, settings))
+
+
+def opened(source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int]) -> Collector:
+    """Return the collector of these runs, once it is clear that they can be trained."""
+    request = Request(
+        algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend
+    )
+    collector = open_collector(source, settings.env_arg, request)
+    try:
+        algo.check_num_envs(request.num_envs)
+        check_memory(algo, collector.spec, len(request.seeds))
+    except BaseException:
+        collector.close()
+        raise
+    return collector
+
+
+def begun(session: Session) -> Iterator[Event]:
+    """Open the logs of a session's runs where the runs are, then yield its events."""
+    for index, run in enumerate(session.runs):
+        metrics = session.collector.learning(session.state, index).metric_sums
+        run.log.open(run.record, list(metrics), session.state.step)
+    yield from session.events()
+
+
+def _folder(settings: Settings, env_id: str, algo: Algorithm[Any], seed: int, several: bool) -> Path:
+    if settings.out is None:
+        return default_path(env_id, algorithm_name(algo), seed)
+    return settings.out / f"seed{seed}" if several else settings.out
