@@ -42,12 +42,12 @@ class Slow(gym.Env):
 
 def steps_per_second(envs: HostEnvs, seconds: float) -> float:
     """Environment steps, summed over the environments, with random actions."""
-    actions = np.random.default_rng(0).uniform(-1, 1, (256, envs.count, envs.spec.action_dim)).astype(np.float32)
+    actions = np.random.default_rng(0).uniform(-1, 1, (256, envs.num_envs, envs.spec.action_dim)).astype(np.float32)
     begin, taken = time.perf_counter(), 0
     while (spent := time.perf_counter() - begin) < seconds:
         envs.step(actions[taken % 256])
         taken += 1
-    return taken * envs.count / spent
+    return taken * envs.num_envs / spent
 
 
 def main() -> None:

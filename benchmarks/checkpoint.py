@@ -12,18 +12,21 @@ import threading
 import time
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 import psutil
-from bisac.collect.loop import start
 
 from bisac.algos import BidirectionalSAC
+from bisac.collect.collector import Collector, Request, Snapshot
+from bisac.collect.dispatch import open_collector
+from bisac.collect.learning import current_policy
 from bisac.collect.replay import Replay, bytes_needed
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
-from bisac.runs.checkpoint.checkpoints import Checkpoints, load
-from bisac.runs.run import Run, Training
-from bisac.runs.settings import Settings, to_config
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.checkpoint.contents import load
+from bisac.runs.config import to_config
+from bisac.runs.record import Record
+from bisac.runs.settings import Settings
 from bisac.storage import write_from
 
 
@@ -37,11 +40,11 @@ def main() -> None:
     arguments = parser.parse_args()
 
     algo = BidirectionalSAC(replay_size=arguments.rows).settled()
-    envs = HostEnvs(Task(arguments.env), 1, seed=0)
-    run = start(algo, envs, seed=0)
-    fill(run, arguments.rows)
-    config = to_config(arguments.env, algo, Settings())
-    memory = bytes_needed(arguments.rows, jax.tree.map(lambda leaf: leaf[0], run.training.replay.storage))
+    collector = open_collector(arguments.env, (), Request(algo, (0,), 1, 10**9, eval_episodes=1))
+    saved, record = filled(collector, arguments.rows), Record(progress="step\n")
+    assert saved.learning.replay is not None
+    config, policy = to_config(arguments.env, algo, Settings()), current_policy(algo, collector.spec, saved.learning)
+    memory = bytes_needed(arguments.rows, jax.tree.map(lambda leaf: leaf[0], saved.learning.replay.storage))
     print(f"{arguments.env}, memory of {arguments.rows:,} rows: {memory / 1e6:.0f} MB")
     with tempfile.TemporaryDirectory(dir=".") as folder:
         checkpoints = Checkpoints(Path(folder) / "checkpoints")
@@ -49,7 +52,7 @@ def main() -> None:
             before = set((Path(folder) / "checkpoints").rglob("*"))
             with PeakMemory() as peak:
                 started = time.perf_counter()
-                checkpoints.save(run, config)
+                checkpoints.save(saved, record, config, policy)
                 stalled = time.perf_counter() - started
             new = [path for path in (Path(folder) / "checkpoints").rglob("*") if path not in before and path.is_file()]
             written = sum(path.stat().st_size for path in new)
@@ -61,16 +64,17 @@ def main() -> None:
                 f"save {number + 1}: stalled {stalled:6.3f} s, {written / 1e6:6.1f} MB in {len(new):3d} files, extra "
                 f"memory {peak.extra / 1e6:6.1f} MB; one plain synced write of as much: {plain:.3f} s{whole}"
             )
-            run.step += arguments.every
+            saved = saved._replace(step=saved.step + arguments.every)
         with PeakMemory() as peak:
             started = time.perf_counter()
             found = Checkpoints(Path(folder) / "checkpoints")
             problems = found.recover()
             assert not problems, problems
             verified = time.perf_counter() - started
-            again, strayed = load(found.kept[-1], algo, HostEnvs(Task(arguments.env), 1, seed=0))
-        assert strayed == []
-        for left, right in zip(again.training.replay.storage, run.training.replay.storage, strict=True):
+            again, _ = load(found.kept[-1], collector)
+        assert again.learning.replay is not None
+        assert saved.learning.replay is not None
+        for left, right in zip(again.learning.replay.storage, saved.learning.replay.storage, strict=True):
             np.testing.assert_array_equal(left, right)
         print(
             f"verified both in {verified:.2f} s, loaded in {time.perf_counter() - started - verified:.2f} s, extra "
@@ -78,18 +82,18 @@ def main() -> None:
         )
 
 
-def fill(run: Run, rows: int) -> None:
-    """A memory full of numbers, as if that many steps had been taken."""
-    replay = run.training.replay
+def filled(collector: Collector, rows: int) -> Snapshot:
+    """Return a run with a memory full of numbers, as if that many steps had been taken."""
+    fresh = collector.snapshot(collector.start(), 0)
+    replay = fresh.learning.replay
+    assert replay is not None
     keys = jax.random.split(jax.random.key(1), len(replay.storage))
     storage = type(replay.storage)(
         *(jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, replay.storage, strict=True))
     )
     full = Replay(storage, jax.numpy.zeros((), "int32"), jax.numpy.full((), rows, "int32"))
-    rest = [getattr(run.training, name) for name in ("key", "metric_sums", "metric_count", "sound_count")]
-    run.training = Training(run.training.algo, run.training.normaliser, full, *rest)
     jax.block_until_ready(storage)
-    run.step, run.record.progress = rows, "step\n"
+    return fresh._replace(learning=eqx.tree_at(lambda t: t.replay, fresh.learning, full), step=rows)
 
 
 class PeakMemory:

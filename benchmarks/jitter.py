@@ -16,10 +16,8 @@ import tyro
 from measuring import context, described
 
 from bisac.algos import SAC
-from bisac.collect.evaluate import Evaluator
-from bisac.collect.loop import start, steps_of
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
+from bisac.collect.collector import Request
+from bisac.collect.dispatch import open_collector
 from bisac.machine import tune_process
 from bisac.nets.normalisation import fixed
 from bisac.policies.policy import Policy
@@ -51,31 +49,31 @@ def main(options: Options) -> None:
     """Train, look, tell."""
     tune_process()
     algo = SAC().settled()
-    task, means, rows = Task(options.env), {}, []
-    with (
-        closing(HostEnvs(task, algo.usual_envs(), options.seed)) as envs,
-        closing(Evaluator(task, 5, options.seed)) as evaluator,
-    ):
-        run, looked = start(algo, envs, options.seed), 0
-        for _ in steps_of(run, options.steps):
-            if run.step < options.begin:
+    means, rows = {}, []
+    request = Request(algo, (options.seed,), algo.usual_envs(), options.steps, eval_episodes=5)
+    with closing(open_collector(options.env, (), request)) as collector:
+        state, looked = collector.start(), 0
+        while state.step < options.steps:
+            state, _ = collector.advance(state, options.steps)
+            if state.step < options.begin:
                 continue
-            learner = run.training.algo.actor
+            learning = collector.learning(state, 0)
+            learner = learning.agent.actor
             present = jax.tree.map(np.asarray, learner.fixed)
             means = {keep: moved(means.get(keep, present), present, keep) for keep in KEPT}
-            if run.step - looked < options.every:
+            if state.step - looked < options.every:
                 continue
-            looked = run.step
-            replay = run.training.replay
+            looked, replay = state.step, learning.replay
             assert replay is not None
-            rng, held = np.random.default_rng(run.step), int(replay.size)
+            rng, held = np.random.default_rng(state.step), int(replay.size)
             policies = {"of the moment": present}
             for name, oldest, count in (("whole memory", 0, STATES), ("latest states", held - LATEST, LATEST)):
                 index = rng.integers(max(0, oldest), held, count)
                 policies[name] = fixed(learner.model, learner.model.on_batch(replay.storage.obs[index])[1])
             policies |= {f"mean, keeps {keep}": mean for keep, mean in means.items()}
-            found = {name: evaluator(Policy(envs.spec, algo, p)).returns.mean() for name, p in policies.items()}
-            rows.append({"step": run.step, **{name: round(float(value)) for name, value in found.items()}})
+            judged = {name: collector.evaluate(Policy(collector.spec, algo, p), 0) for name, p in policies.items()}
+            found = {name: evaluation.returns.mean() for name, evaluation in judged.items()}
+            rows.append({"step": state.step, **{name: round(float(value)) for name, value in found.items()}})
             print(json.dumps(rows[-1]), flush=True)
     print(described(context([])))
     for name in rows[0].keys() - {"step"}:

@@ -28,9 +28,8 @@ sys.path.append(str(Path(__file__).parent / "contestants"))
 from bare import compiled_updates, sizes  # noqa: E402
 
 from bisac.algos import SAC, BidirectionalSAC, OffPolicy  # noqa: E402
-from bisac.collect.loop import start, steps_of  # noqa: E402
-from bisac.envs.host.envs import HostEnvs  # noqa: E402
-from bisac.envs.task import Task  # noqa: E402
+from bisac.collect.collector import Request  # noqa: E402
+from bisac.collect.dispatch import open_collector  # noqa: E402
 from bisac.machine import tune_process  # noqa: E402
 
 OBS, ACT = 11, 3
@@ -74,11 +73,17 @@ def update(algo: OffPolicy[Any], act: int = ACT, **settings: Any) -> Callable[[]
 
 def loop(algo: OffPolicy[Any], envs: int = 1, **settings: Any) -> Callable[[], object]:
     """One step of the training loop in so many environments, past the warm-up."""
-    run = start(dataclasses.replace(algo, **settings).settled(), HostEnvs(Task("Hopper-v5"), envs, seed=0), seed=0)
-    steps = steps_of(run, 10**9)
-    while run.updates < 1:
-        next(steps)
-    return lambda: next(steps)
+    request = Request(dataclasses.replace(algo, **settings).settled(), (0,), envs, 10**9, eval_episodes=1)
+    collector = open_collector("Hopper-v5", (), request)
+    state = collector.start()
+
+    def step() -> None:
+        nonlocal state
+        state, _ = collector.advance(state, 10**9)
+
+    while state.updates < 1:
+        step()
+    return step
 
 
 SWEEPS = (

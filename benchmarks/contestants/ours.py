@@ -12,6 +12,7 @@ from typing import Any
 from meter import LEARNING_STARTS, UPDATES, WARMED_UP, Meter
 
 from bisac.display import run as console
+from bisac.runs.events import Advanced, Event
 
 FOREVER = 10**9
 ROLLOUT = 2048
@@ -24,16 +25,20 @@ CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class Metered(console.Quiet):
-    """Tells the meter of each step."""
+class Metered:
+    """A display that tells the meter of each step, and shows nothing."""
 
     def __init__(self, meter: Meter):
         self._meter, self._seen = meter, 0
 
-    def tick(self, step: int, episode_return: float | None) -> None:  # noqa: ARG002
-        """Steps were taken."""
-        before, self._seen = self._seen, step
-        self._meter.tick(step - before)
+    def __call__(self, event: Event) -> None:
+        """Take note of steps."""
+        if isinstance(event, Advanced):
+            before, self._seen = self._seen, event.step
+            self._meter.tick(event.step - before)
+
+    def end(self) -> None:
+        """Leave nothing behind."""
 
 
 def main(name: str, env: str, replay: str) -> None:
@@ -44,7 +49,7 @@ def main(name: str, env: str, replay: str) -> None:
     else:
         meter = Meter(LEARNING_STARTS + 1, WARMED_UP, lambda: bare_updates(name, env))
         settings = settings | {"learning_starts": LEARNING_STARTS, "replay_size": replay}
-    console.TrainingDisplay = lambda _: Metered(meter)  # pyright: ignore[reportAttributeAccessIssue]
+    console.RunDisplay = lambda _: Metered(meter)  # pyright: ignore[reportAttributeAccessIssue]
     from bisac.__main__ import main as command  # now that the display is replaced
 
     with tempfile.TemporaryDirectory() as folder:

@@ -6,13 +6,13 @@ from contextlib import closing
 from race import Race
 
 from bisac.algos import make_algorithm
-from bisac.collect.loop import start, steps_of
-from bisac.envs.host.envs import HostEnvs
-from bisac.envs.task import Task
+from bisac.collect.collector import Request
+from bisac.collect.dispatch import open_collector
+from bisac.collect.learning import current_policy
 from bisac.machine import tune_process
 from bisac.presets import Preset, chosen
-from bisac.runs.run import current_policy
 
+FOREVER = 10**9
 CONTESTANTS: dict[str, tuple[Preset, dict[str, str]]] = {
     "sac": ("auto", {}),
     "sac-fast": ("fast", {}),
@@ -27,11 +27,13 @@ def main(name: str, env: str, seed: str, goal: str, limit: str) -> None:
     preset, settings = CONTESTANTS[name]
     begin = chosen(preset, env, "sac")
     algo = make_algorithm("sac", begin.hyperparameters | settings).settled()
-    with closing(HostEnvs(Task(env), begin.num_envs or algo.usual_envs(), int(seed))) as envs:
-        run = start(algo, envs, int(seed))
-        for _ in steps_of(run, 10**9):
-            if race.over(run.step, lambda obs: current_policy(run).predict(obs)[0]):
-                break
+    request = Request(algo, (int(seed),), begin.num_envs or algo.usual_envs(), FOREVER, eval_episodes=1)
+    with closing(open_collector(env, (), request)) as collector:
+        state, over = collector.start(), False
+        while not over:
+            state, _ = collector.advance(state, FOREVER)
+            learning = collector.learning(state, 0)
+            over = race.over(state.step, lambda obs: current_policy(algo, collector.spec, learning).predict(obs)[0])  # noqa: B023
     race.finish()
 
 

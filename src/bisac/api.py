@@ -107,12 +107,12 @@ def passed_on(outcome: Outcome) -> Outcome:
 
 
 def load(path: str | PathLike[str]) -> Policy:
-    """The policy of a run folder (its final one, or the best so far of a run that goes on), checkpoint or file."""
+    """Return the policy of a file, a checkpoint, or a run folder: the final one, or the best of a run under way."""
     return load_policy(policy_file(Path(path)))
 
 
 def policy_file(path: Path) -> Path:
-    """The policy file that a run folder, a checkpoint's folder, or the file itself stands for."""
+    """Return the policy file that a run folder, a checkpoint's folder, or the file itself stands for."""
     if not path.exists():
         raise BisacError(f"there is no run folder or policy file at {path}.")
     if path.is_file():

@@ -78,7 +78,7 @@ def exclusive(folder: Path, busy: str) -> Iterator[None]:
 
 
 def read_file(path: Path) -> bytes:
-    """A file's content, or one sentence why not."""
+    """Return a file's content, or one sentence why not."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -86,13 +86,13 @@ def read_file(path: Path) -> bytes:
 
 
 def pack_arrays(tree: PyTree[Array | np.ndarray], metadata: dict[str, Any]) -> bytes:
-    """Every leaf of a tree under its place in it, with metadata (anything that JSON can hold), as safetensors."""
+    """Return a tree as safetensors: every leaf under its place, with metadata (anything that JSON can hold)."""
     # Under one key, for safetensors orders several at random, and equal runs should give equal files.
     return safetensors.numpy.save(named_arrays(tree), {"bisac": json.dumps(metadata)})
 
 
 def unpack_metadata(content: bytes, name: str | Path) -> dict[str, Any]:
-    """The metadata of what `pack_arrays` gave; `name` tells the user which file is meant."""
+    """Return the metadata of what `pack_arrays` gave; `name` tells the user which file is meant."""
     try:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         metadata = json.loads(header.get("__metadata__", {}).get("bisac", "{}"))
@@ -121,13 +121,13 @@ def unpack_arrays(content: bytes, skeleton: Tree, name: str | Path, name_in_file
 
 
 def named_arrays(tree: PyTree[Array | np.ndarray]) -> dict[str, np.ndarray]:
-    """Leaves as NumPy arrays by their place in the tree; random keys as the integers that they are made of."""
+    """Return leaves as NumPy arrays by their place in the tree; random keys as the integers that they are made of."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {_name(place): np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for place, leaf in leaves}
 
 
 def leaf_names(tree: PyTree[Any]) -> list[str]:
-    """Where each leaf stands in the tree."""
+    """Return where each leaf stands in the tree."""
     return [_name(place) for place, _ in jax.tree_util.tree_leaves_with_path(tree)]
 
 
@@ -136,7 +136,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _stored(leaf: Any) -> jax.ShapeDtypeStruct:
-    """Shape and dtype of a leaf as it lies in a file."""
+    """Return shape and dtype of a leaf as it lies in a file."""
     return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Another place of environments needs a collector and nothing else: sessions, logs and checkpoints serve it as it is."""
+"""Another place of environments needs a collector and no more: sessions, logs and checkpoints serve it as it is."""
 
 import signal
 import subprocess
@@ -14,8 +14,8 @@ from small_runs import fingerprint
 import bisac
 from bisac.algos import SAC
 from bisac.runs.events import Evaluated, Finished, Saved, Started
-from bisac.runs.log import read_log
 from bisac.runs.folder import RunFolder
+from bisac.runs.log import read_log
 from bisac.runs.resume import resume
 from bisac.runs.settings import Settings
 from bisac.runs.start import start

@@ -1,4 +1,4 @@
-"""A point mass whose physics live on the device, and a collector for it: all that another place of environments needs."""
+"""A point mass whose physics live on the device, and its collector: all that another place of environments needs."""
 
 from functools import partial
 from typing import NamedTuple

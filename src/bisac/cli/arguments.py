@@ -15,13 +15,13 @@ Command = TypeVar("Command")
 
 
 def parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
-    """What was typed; complains, or shows the help, and exits."""
+    """Return what was typed as the command's dataclass; bad words and --help end the program."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
 
 
 def flag_value(arguments: list[str], name: str) -> str | None:
-    """The last value of a flag, if it is there."""
+    """Return the last value of a flag, if it is there."""
     found = None
     for flag, value in zip_longest(arguments, arguments[1:], fillvalue=""):
         if flag == f"--{name}":
@@ -32,7 +32,7 @@ def flag_value(arguments: list[str], name: str) -> str | None:
 
 
 def flag_words(arguments: list[str], name: str) -> list[str]:
-    """The words after a flag of several, read before parsing."""
+    """Return the words after a flag of several, read before parsing."""
     found: list[str] = []
     for index, word in enumerate(arguments):
         if word == f"--{name}":
@@ -47,7 +47,7 @@ REPEATED = ("sweep", "env-arg")
 
 
 def from_file(path: Path, after: Sequence[str] = ()) -> list[str]:
-    """The flags that a TOML file holds under their names, less those that the words after it replace."""
+    """Return the flags that a TOML file holds under their names, less those that the words after it replace."""
     replaced = {word.removeprefix("--").partition("=")[0] for word in after if word.startswith("--")} - {*REPEATED}
     try:
         known = tomllib.loads(read_file(path).decode())
@@ -63,7 +63,7 @@ def from_file(path: Path, after: Sequence[str] = ()) -> list[str]:
 
 
 def _as_flag(name: str, values: list[object]) -> list[str]:
-    """A flag and its values as they are typed."""
+    """Return a flag and its values as they are typed."""
     if name in REPEATED:
         return [word for value in values for word in (f"--{name}", str(value))]
     if name == "seeds":

@@ -1,4 +1,4 @@
-"""`bisac eval`."""
+"""The command `bisac eval`."""
 
 import dataclasses
 from pathlib import Path
@@ -25,7 +25,7 @@ class EvalCommand:
     seed: int = 0
     """Seed of the episodes; training's own evaluations use others whatever the seed."""
     env: str | None = None
-    """Another environment of the same sizes than the one it was trained on."""
+    """Another environment than the one that it was trained on, of the same sizes."""
     env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """An argument of the environment as key=value, in place of the one it was trained with; may be repeated."""
     video: bool = False
@@ -33,7 +33,7 @@ class EvalCommand:
 
 
 def run_eval(arguments: list[str], console: Console) -> int:
-    """Evaluate a policy."""
+    """Run `bisac eval`, and return the exit code."""
     command = parse(EvalCommand, "eval", arguments)
     require(command, "at least 1", lambda v: v >= 1, "episodes")
     require(command, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")

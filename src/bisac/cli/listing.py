@@ -1,4 +1,4 @@
-"""`bisac list`."""
+"""The command `bisac list`."""
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +10,7 @@ from bisac.presets import FAST, GAMMA, chosen, listed, preset
 
 
 def run_list(arguments: list[str], console: Console) -> int:
-    """Name the algorithms and the paper's tasks."""
+    """Run `bisac list`: name the algorithms and the paper's tasks. Return the exit code."""
     if arguments:
         raise BisacError("'bisac list' takes no arguments.")
     algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
@@ -28,7 +28,7 @@ def run_list(arguments: list[str], console: Console) -> int:
 
 
 def _presets_of(task: str) -> str:
-    """The preset's settings, and after a colon those of one algorithm alone."""
+    """Return the preset's settings, and after a colon those of one algorithm alone."""
     shared = {"gamma": GAMMA[name]} if (name := task.rpartition("-v")[0]) in GAMMA else {}
     own = {algo: {k: v for k, v in preset(task, algo).items() if k not in shared} for algo in REGISTRY}
     parts = [listed(shared)] if shared else []

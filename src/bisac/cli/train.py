@@ -1,4 +1,4 @@
-"""`bisac train` and `bisac resume`."""
+"""The commands `bisac train` and `bisac resume`."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class ResumeCommand:
 
 
 def run_train(arguments: list[str], console: Console) -> int:
-    """Train."""
+    """Run `bisac train`, and return the exit code."""
     command, begin = parse_train(arguments)
     if told := begin.listed():
         console.print(f"preset: {told} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
@@ -56,7 +56,7 @@ def run_train(arguments: list[str], console: Console) -> int:
 
 
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
-    """What was typed, and what the preset sets, from which its settings start."""
+    """Return what was typed, and what the preset sets, from which the command's defaults come."""
     algo = _named_algorithm(arguments)
     if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
         begin = next((known for word in arguments if (known := chosen("auto", word, algo)).hyperparameters), Start({}))
@@ -67,7 +67,7 @@ def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
 
 
 def _named_algorithm(arguments: list[str]) -> str:
-    """The value of --algo, read before parsing: it decides which flags there are."""
+    """Return the value of --algo, read before parsing: it decides which flags there are."""
     name = flag_value(arguments, "algo") or "bisac"
     if name not in REGISTRY:
         raise BisacError(f"there is no algorithm '{name}'; there are {', '.join(REGISTRY)}.")
@@ -75,7 +75,7 @@ def _named_algorithm(arguments: list[str]) -> str:
 
 
 def _prefilled(kind: type[Algorithm[Any]], begin: Start) -> type[TrainCommand]:
-    """The command with that algorithm's hyperparameters, which start from the preset, as the settings of the run do."""
+    """Return the command with that algorithm's hyperparameters; they and the settings start from the preset."""
     fields = [
         ("hyperparameters", kind, dataclasses.field(default=kind(**begin.hyperparameters))),
         ("run", Settings, dataclasses.field(default=Settings(num_envs=begin.num_envs))),
@@ -85,7 +85,7 @@ def _prefilled(kind: type[Algorithm[Any]], begin: Start) -> type[TrainCommand]:
 
 
 def run_resume(arguments: list[str], console: Console) -> int:
-    """Go on with a run."""
+    """Run `bisac resume`, and return the exit code."""
     _refuse_changes(arguments)
     command = parse(ResumeCommand, "resume", arguments)
     return _show(resume([command.run], command.steps, command.checkpoint_every), console)

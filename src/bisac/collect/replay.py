@@ -27,9 +27,9 @@ class Replay(eqx.Module, Generic[Item]):
 
 
 def init(capacity: int, example: Item, block: int = 1) -> Replay[Item]:
-    """Empty memory for items like `example`, filled a `block` of them at a time.
+    """Return an empty memory for items like `example`, filled a `block` of them at a time.
 
-    Rounded down to a multiple of `block`, so that what is added never wraps in the middle.
+    Its capacity is rounded down to a multiple of `block`, so that what is added never wraps in the middle.
     """
     rows = capacity // block * block
     storage = jax.tree.map(lambda leaf: jnp.zeros((rows, *jnp.shape(leaf)), jnp.result_type(leaf)), example)
@@ -38,7 +38,7 @@ def init(capacity: int, example: Item, block: int = 1) -> Replay[Item]:
 
 
 def add(replay: Replay[Item], items: Item) -> Replay[Item]:
-    """The memory with a block of items written over the oldest."""
+    """Return the memory with a block of items written over the oldest."""
     block = jax.tree.leaves(items)[0].shape[0]
     storage = jax.tree.map(
         lambda rows, new: jax.lax.dynamic_update_slice_in_dim(rows, new, replay.position, axis=0),
@@ -53,21 +53,21 @@ def add(replay: Replay[Item], items: Item) -> Replay[Item]:
 
 
 def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
-    """`count` items drawn uniformly with replacement from those held."""
+    """Return `count` items drawn uniformly with replacement from those held."""
     index = jax.random.randint(key, (count,), 0, replay.size)
     return jax.tree.map(lambda rows: rows[index], replay.storage)
 
 
 @partial(jax.jit, static_argnames="count")
 def read_rows(replay: Replay[Item], start: int | Int[Array, ""], count: int) -> Item:
-    """`count` rows from `start` on, around the ring."""
+    """Return `count` rows from `start` on, around the ring."""
     index = (start + jnp.arange(count)) % replay.capacity
     return jax.tree.map(lambda rows: rows[index], replay.storage)
 
 
 @partial(jax.jit, donate_argnames="storage")
 def write_rows(storage: Item, start: int | Int[Array, ""], rows: Item, count: int | Int[Array, ""]) -> Item:
-    """The storage with the first `count` of `rows` written from `start` on, around the ring."""
+    """Return the storage with the first `count` of `rows` written from `start` on, around the ring."""
     capacity, offered = (jax.tree.leaves(tree)[0].shape[0] for tree in (storage, rows))
     row = jnp.arange(offered)
     index = jnp.where(row < count, (start + row) % capacity, capacity)  # past the end: dropped
@@ -75,5 +75,5 @@ def write_rows(storage: Item, start: int | Int[Array, ""], rows: Item, count: in
 
 
 def bytes_needed(capacity: int, example: PyTree[Array]) -> int:
-    """Memory that `init` allocates."""
+    """Return how many bytes `init` allocates."""
     return capacity * sum(jnp.size(leaf) * jnp.result_type(leaf).itemsize for leaf in jax.tree.leaves(example))

@@ -41,7 +41,7 @@ class Task:
 
     source: EnvSource
     args: tuple[str, ...] = ()
-    """Each key=value, as typed; a value is JSON where it can be read as that, else a string."""
+    """The arguments, each key=value, as typed; a value is JSON where it can be read as that, else a string."""
 
     def __post_init__(self):
         if self.args and not isinstance(self.source, str):
@@ -56,7 +56,7 @@ class Task:
         return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in self.args)}
 
     def make(self, render_mode: str | None = None) -> Env:
-        """One environment with flat observations; a clear error where it cannot be made or used."""
+        """Return one environment with flat observations; a clear error where it cannot be made or used."""
         if isinstance(self.source, gym.Env):
             raise BisacError(
                 f"an environment was given, {self.source}; give its id, or a function that makes one: several are "
@@ -67,13 +67,13 @@ class Task:
         return _with_flat_observations(env, self.name(env))
 
     def name(self, env: Env) -> str:
-        """The environment's id, or the name of its class where it was never registered."""
+        """Return the environment's id, or the name of its class where it was never registered."""
         if isinstance(self.source, str):
             return self.source
         return env.spec.id if env.spec else type(env.unwrapped).__name__
 
     def spec(self, env: Env) -> Spec:
-        """Sizes and action bounds of an environment that `make` made."""
+        """Return sizes and action bounds of an environment that `make` made."""
         observations, actions = env.observation_space, env.action_space
         assert isinstance(observations, spaces.Box)
         assert isinstance(actions, spaces.Box)
@@ -81,7 +81,7 @@ class Task:
         return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args)
 
     def recipe(self, env: Env) -> tuple[Callable[[], Env], bool, bool]:
-        """How another process makes one like `env`; whether it must be flattened; whether it is MuJoCo's."""
+        """Return how another process makes one like `env`; whether it must be flattened; whether it is MuJoCo's."""
         of_mujoco = _is_of_mujoco(env.spec)
         if isinstance(self.source, str) and env.spec:
             return partial(gym.make, env.spec), False, of_mujoco  # the spec has the arguments and the flattening
@@ -110,7 +110,7 @@ class Task:
 
 
 def to_args(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Python's arguments as a `Task` has them."""
+    """Return Python's arguments as a `Task` has them."""
     try:
         return tuple(f"{key}={json.dumps(value)}" for key, value in kwargs.items())
     except (TypeError, ValueError) as error:
@@ -132,11 +132,13 @@ def _register_dm_control() -> None:
         import dm_control  # noqa: F401  # pyright: ignore[reportMissingImports]
         import shimmy  # noqa: F401  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise BisacError("the DeepMind control suite is not installed: pip install 'bisac[dm-control]'.") from error
+        raise BisacError(
+            "the DeepMind control suite is not installed; in bisac's folder: pip install '.[dm-control]'."
+        ) from error
 
 
 def _is_of_mujoco(spec: EnvSpec | None) -> bool:
-    """Whether it is one of Gymnasium's own MuJoCo tasks."""
+    """Return whether it is one of Gymnasium's own MuJoCo tasks."""
     return spec is not None and ".mujoco." in str(spec.entry_point)
 
 
@@ -158,7 +160,7 @@ def _check_action_space(env: Env, name: str) -> None:
 
 
 def _with_flat_observations(env: Env, name: str) -> Env:
-    """Dict, Tuple and multi-dimensional observations flattened in the order of `gymnasium.spaces.flatten`."""
+    """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
     observations = env.observation_space
     shape = observations.shape or ()
     if isinstance(observations, spaces.Box) and (

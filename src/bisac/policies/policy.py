@@ -37,7 +37,7 @@ class Policy:
         episode_start: np.ndarray | None = None,  # noqa: ARG002
         deterministic: bool = True,
     ) -> tuple[np.ndarray, None]:
-        """The action for one observation, or the actions for a batch of them."""
+        """Return the action for one observation, or the actions for a batch of them."""
         try:
             obs = np.asarray(observation, np.float32)
         except (TypeError, ValueError) as error:  # the environment's own dictionary, say
@@ -65,7 +65,7 @@ class Policy:
             )
 
     def to_bytes(self) -> bytes:
-        """The content of a policy file."""
+        """Return the content of a policy file."""
         metadata = {
             "format": FORMAT,
             "version": VERSION,

@@ -91,7 +91,7 @@ def provenance() -> dict[str, Any]:
 
 
 def _program(path: str) -> str:
-    """`bisac`, wherever it is installed and however it was started; else the user's script."""
+    """Return `bisac`, wherever it is installed and however it was started; else the user's script."""
     ours = Path(path).name == "bisac" or Path(path).parts[-2:] == ("bisac", "__main__.py")
     return "bisac" if ours else path
 

@@ -26,7 +26,7 @@ GRACE = 5.0
 
 
 class AsyncBackend:
-    """All at once, each in a process of its own."""
+    """Environments that are all stepped at once, each in a process of its own."""
 
     def __init__(self, task: Task, num_envs: int):
         env = task.make()  # here too: what cannot be used is refused as everywhere
@@ -50,7 +50,7 @@ class AsyncBackend:
             raise
 
     def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
-        """Begin an episode in these environments; their first observations."""
+        """Begin an episode in these environments, and return their first observations."""
         chosen = [self.workers[index] for index in indices]
         for each, seed in zip(chosen, seeds, strict=True):
             each.ask("reset", seed)

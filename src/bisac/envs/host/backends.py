@@ -28,7 +28,7 @@ class Backend(Protocol):
     spec: Spec
 
     def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
-        """Begin an episode in these environments; their first observations."""
+        """Begin an episode in these environments, and return their first observations."""
         ...
 
     def step(self, actions: np.ndarray) -> Steps:
@@ -45,6 +45,6 @@ class Backend(Protocol):
 
 
 def stack_steps(results: list[tuple[np.ndarray, np.float32, bool, bool]]) -> Steps:
-    """The environments' steps as arrays."""
+    """Return the environments' steps as arrays."""
     obs, reward, terminated, truncated = zip(*results, strict=True)
     return Steps(np.stack(obs), np.array(reward, np.float32), np.array(terminated), np.array(truncated))

@@ -55,7 +55,7 @@ class EnvPoolBackend:
         return Steps(np.array(obs, np.float32), np.array(reward, np.float32), terminated, truncated)
 
     def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:  # noqa: ARG002
-        """None of them can be."""
+        """Return None for each environment: EnvPool cannot repeat an episode."""
         return [None] * self._num_envs
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class EnvPoolBackend:
             self._pool.close()
 
     def _spec(self) -> Spec:
-        """Sizes and action bounds as EnvPool has them."""
+        """Return sizes and action bounds as EnvPool has them."""
         try:
             spec = self._envpool.make_spec(self._id, **self._task.kwargs)
         except Exception as error:  # whatever its bindings make of arguments that they do not take
@@ -79,5 +79,5 @@ def _import_envpool() -> Any:
     try:
         import envpool  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise BisacError("--backend envpool needs EnvPool: pip install 'bisac[envpool]'.") from error
+        raise BisacError("--backend envpool needs EnvPool; in bisac's folder: pip install '.[envpool]'.") from error
     return envpool

@@ -8,14 +8,14 @@ from bisac.envs.task import Task
 
 
 class SyncBackend:
-    """One after the other, in this process."""
+    """Environments that are stepped one after the other, in this process."""
 
     def __init__(self, task: Task, num_envs: int):
         self.envs = [task.make() for _ in range(num_envs)]
         self.spec = task.spec(self.envs[0])
 
     def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
-        """Begin an episode in these environments; their first observations."""
+        """Begin an episode in these environments, and return their first observations."""
         return np.stack([worker.reset(self.envs[i], seed) for i, seed in zip(indices, seeds, strict=True)])
 
     def step(self, actions: np.ndarray) -> Steps:

@@ -20,19 +20,19 @@ Env = gym.Env[Any, Any]
 
 
 def reset(env: Env, seed: int) -> np.ndarray:
-    """Begin an episode."""
+    """Begin an episode, and return the first observation."""
     return np.asarray(env.reset(seed=seed)[0], np.float32)
 
 
 def step(env: Env, action: np.ndarray) -> tuple[np.ndarray, np.float32, bool, bool]:
-    """Act, in the environment's own units: observation, reward, whether terminated, whether truncated."""
+    """Act in the environment's own units; return observation, reward, whether terminated, whether truncated."""
     obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
     scalar = np.asarray(reward, np.float32).item()  # some environments give an array of one
     return np.asarray(obs, np.float32), np.float32(scalar), bool(terminated), bool(truncated)
 
 
 def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """Take an episode's actions again: the observation and the return they led to, or None where it ends on the way."""
+    """Repeat an episode; return the observation and return it led to, or None where it ends on the way."""
     obs, total_reward = reset(env, seed), 0.0
     for action in actions:
         obs, reward, terminated, truncated = step(env, action)
@@ -61,7 +61,7 @@ def serve(connection: Connection) -> None:
 
 
 def quieten_mujoco() -> None:
-    """Else MuJoCo repeats each warning for each environment, and in a file in the working folder."""
+    """Let MuJoCo tell a warning once: else it does for each environment, and in a file in the working folder."""
     import mujoco  # slow, and wanted only here
 
     if mujoco.get_mju_user_warning() is None:  # pyright: ignore[reportAttributeAccessIssue]  left out of its stubs

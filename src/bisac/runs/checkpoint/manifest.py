@@ -41,11 +41,11 @@ class Stored:
 
     @staticmethod
     def of(name: str, content: bytes) -> "Stored":
-        """The mark of a file's content."""
+        """Return the mark of a file's content."""
         return Stored(name, len(content), hashlib.sha256(content).hexdigest())
 
     def read(self, folder: Path) -> bytes:
-        """The file's content, if it is still what was written."""
+        """Return the file's content, if it is still what was written."""
         try:
             content = read_file(folder / self.name)
         except BisacError as error:
@@ -83,7 +83,7 @@ class Checkpoint:
         return self.run["step"]
 
     def read(self, name: str) -> bytes:
-        """One of its files; empty where there was nothing to write."""
+        """Return one of its files; empty where there was nothing to write."""
         return self.files[name].read(self.path) if name in self.files else b""
 
     def verify(self) -> None:
@@ -95,7 +95,7 @@ class Checkpoint:
 
 
 def read_manifest(path: Path) -> Checkpoint:
-    """What a checkpoint folder says it holds."""
+    """Return what a checkpoint folder says it holds."""
     try:
         manifest = json.loads(read_file(path / MANIFEST))
         claimed = manifest.pop("sha256")
@@ -127,7 +127,7 @@ def _as_of_version_1(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def manifest_bytes(checkpoint: Checkpoint) -> bytes:
-    """The content of a checkpoint's manifest."""
+    """Return the content of a checkpoint's manifest."""
     files = {file.name: {"size": file.size, "sha256": file.sha256} for file in checkpoint.files.values()}
     content = {
         "format": FORMAT,
@@ -141,7 +141,7 @@ def manifest_bytes(checkpoint: Checkpoint) -> bytes:
 
 
 def _digest(manifest: dict[str, Any]) -> str:
-    """The checksum of a manifest's meaning, whatever its white space."""
+    """Return the checksum of a manifest's meaning, whatever its white space."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
