@@ -105,7 +105,7 @@ def test_checkpoint_is_read_without_its_environment(runs):
     assert np.ptp(learned.memory.action) > 0.5
     policy = bisac.load(path)
     obs = np.zeros((1, 1), np.float32)
-    action = learned.algo.actor(learned.state)(jnp.asarray(obs)).mode()
+    action = learned.algo.actor(learned.agent)(jnp.asarray(obs)).mode()
     np.testing.assert_allclose(policy.predict(obs)[0], action, rtol=1e-6)
 
 

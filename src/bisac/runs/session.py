@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bisac.algos import Algorithm
-from bisac.collect.collector import Collector, State
+from bisac.collect.collector import Collector, Episode, State
 from bisac.collect.learning import (
     DivergedError,
     Flat,
@@ -72,38 +72,53 @@ class Session:
         return current_policy(self._algo, self.collector.spec, self.collector.learning(self.state, run))
 
     def _train(self, requests: list[int]) -> Iterator[Event]:
-        steps = self.settings.steps
+        steps, pause = self.settings.steps, 0
         self._mark = time.monotonic()
         yield from self._evaluate()  # where the last one failed
-        while self.state.step < steps:
+        while (before := self.state.step) < steps:
             self._mark = time.monotonic()  # what the events' consumer did since is not training
-            before = self.state.step
-            self.state, ended = self.collector.advance(self.state, min(steps, self._next_pause(before)))
-            step = self.state.step
-            happened: list[Event] = []
-            for index, episodes in enumerate(ended):
-                happened += [EpisodeEnded(index, step, *episode) for episode in episodes]
-                self.runs[index].record.returns += [episode.total_reward for episode in episodes]
-                self.runs[index].record.lengths += [episode.length for episode in episodes]
-            self._count_time()
-            over = step >= steps
-            if over or self._passed(self.settings.evaluation_interval, before):
-                for run in self.runs:
-                    run.record.owes_evaluation = True
-                happened += self._evaluate()
-            every = self.settings.checkpoint_every
-            if over or requests or (every and self._passed(every, before)):
-                happened += self._save(last=over or bool(requests))
+            if before >= pause:
+                pause = self._next_pause(before)
+            self.state, ended = self.collector.advance(self.state, pause)
+            happened = self._note(ended)
+            if self.state.step >= pause or requests:
+                happened += self._pause(before, bool(requests))
             self._count_time()
             yield from happened
-            yield Advanced(step)
+            yield Advanced(self.state.step)
             if requests:
                 return
 
     def _next_pause(self, step: int) -> int:
-        """Return the step at which something is due next."""
+        """Return the step at which something is due next: an evaluation, a checkpoint, the end."""
         intervals = [self.settings.evaluation_interval, self.settings.checkpoint_every]
-        return min((step // interval + 1) * interval for interval in intervals if interval)
+        due = [(step // interval + 1) * interval for interval in intervals if interval]
+        return min(self.settings.steps, *due)
+
+    def _note(self, ended: list[list[Episode]]) -> list[Event]:
+        """Remember the episodes that ended for the next row of each run's log."""
+        happened: list[Event] = []
+        for index, episodes in enumerate(ended):
+            record = self.runs[index].record
+            for episode in episodes:
+                record.returns.append(episode.total_reward)
+                record.lengths.append(episode.length)
+                happened.append(EpisodeEnded(index, self.state.step, *episode))
+        return happened
+
+    def _pause(self, before: int, stopping: bool) -> list[Event]:
+        """Do what is due since the step before: evaluate, save."""
+        settings, happened = self.settings, []
+        over = self.state.step >= settings.steps
+        if over or self._passed(settings.evaluation_interval, before):
+            self._count_time()
+            for run in self.runs:
+                run.record.owes_evaluation = True
+            happened += self._evaluate()
+        every = settings.checkpoint_every
+        if over or stopping or (every and self._passed(every, before)):
+            happened += self._save(last=over or stopping)
+        return happened
 
     def _passed(self, interval: int, before: int) -> bool:
         """Return whether a multiple of the interval was reached since the step before."""
