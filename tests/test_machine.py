@@ -28,7 +28,7 @@ def test_compiled_programs_are_kept_by_processor_and_number_of_cores(no_cache_ch
     assert folder.parent == no_cache_chosen / "bisac"
     assert folder.is_dir()
     others = set()
-    for name, value in (("_cores", lambda: 77), ("_processor", lambda: "another")):
+    for name, value in (("cores", lambda: 77), ("_processor", lambda: "another")):
         with monkeypatch.context() as patch:
             patch.setattr(machine, name, value)
             others.add(machine._cache_folder())

@@ -65,10 +65,10 @@ def _cache_folder() -> Path:
     """A folder for this kind of processor and number of cores: a program compiled for others may be slow or fail."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kind = hashlib.sha256(_processor().encode()).hexdigest()[:12]
-    return base / "bisac" / f"{kind}-{_cores()}"
+    return base / "bisac" / f"{kind}-{cores()}"
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

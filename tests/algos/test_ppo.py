@@ -116,15 +116,15 @@ def test_minibatches_have_something_to_learn_from(minibatches, num_envs, normali
     """Of a rollout of 20 steps, which three environments share as 18; normalised, one advantage alone is none."""
     algo = PPO(minibatches=minibatches, normalise_advantages=normalise, **SMALL)
     with pytest.raises(BisacError, match=f"--minibatches must be at most {most}: ") if most else nullcontext():
-        algo.check_width(num_envs)
+        algo.check_num_envs(num_envs)
 
 
 def test_rollout_of_one_step_has_no_normalised_advantage():
     one = dict(rollout=1, hidden=(8,))
-    A2C(**one).check_width(1)
-    A2C(**one, normalise_advantages=True).check_width(2)
+    A2C(**one).check_num_envs(1)
+    A2C(**one, normalise_advantages=True).check_num_envs(2)
     with pytest.raises(BisacError, match="--rollout must be at least 2 where advantages are normalised, got 1"):
-        A2C(**one, normalise_advantages=True).check_width(1)
+        A2C(**one, normalise_advantages=True).check_num_envs(1)
 
 
 def test_number_or_none_is_asked_for_in_words():

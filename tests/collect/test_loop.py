@@ -99,4 +99,4 @@ def test_replay_that_does_not_fit_is_refused(monkeypatch):
     with pytest.raises(BisacError, match="choose a smaller --replay-size"):
         check_memory(algo, HostEnvs(Task(Counter), 1, 0).spec)
     with pytest.raises(BisacError, match="at least the number of environments, 2000"):
-        algo.check_width(2000)
+        algo.check_num_envs(2000)

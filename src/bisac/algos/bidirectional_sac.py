@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import Auto, require
+from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import Projecting, SoftState
 from bisac.algos.td import in_rewards, norm_metrics
@@ -17,6 +17,7 @@ from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 Refinement = Literal["penalty", "correction"]
 """How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + alpha epsilon L_f, which is

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bisac.algos.base import Auto, number, require
+from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
 from bisac.algos.td import TemporalDifference, in_rewards, spread_of
 from bisac.nets.actors import DeterministicActor, noisy
 from bisac.nets.critics import Critic, Joint
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 
 class DeterministicState(eqx.Module):

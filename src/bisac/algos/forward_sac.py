@@ -6,13 +6,14 @@ from typing import Any
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto, require
+from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import Projecting, SoftState
 from bisac.algos.td import norm_metrics
 from bisac.nets.actors import GaussianActor, TanhGaussianActor
 from bisac.ops.losses import Spread, projection_loss
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 ActorState = SoftState[Learner[GaussianActor]]
 

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import OnPolicy, Rollout, require
+from bisac.algos.base import OnPolicy, Rollout
 from bisac.algos.learner import Learner
 from bisac.nets.actors import UnsquashedActor
 from bisac.nets.mlp import MLP, Activation
 from bisac.ops.losses import clipped_value_loss, policy_gradient_loss
 from bisac.ops.returns import generalised_advantages
 from bisac.types import Metrics, Spec
+from bisac.validate import require
 
 Optimiser = Literal["adam", "rmsprop"]
 
@@ -165,7 +166,7 @@ class PPO(PolicyGradient):
         require(self, "at least 1", lambda v: v >= 1, "epochs", "minibatches")
         require(self, "positive", lambda v: v is None or v > 0, "clip", "value_clip")
 
-    def check_width(self, num_envs: int) -> None:
+    def check_num_envs(self, num_envs: int) -> None:
         """A rollout is the same number of steps of each; its minibatches must hold something to learn from."""
         steps = self.length(num_envs) * num_envs
         least = 2 if self.normalise_advantages else 1  # the only one of its minibatch would have no advantage
@@ -210,7 +211,7 @@ class A2C(PolicyGradient):
     normalise_advantages: bool = False
     """Shift and scale advantages to mean 0 and standard deviation 1 in each rollout."""
 
-    def check_width(self, num_envs: int) -> None:
+    def check_num_envs(self, num_envs: int) -> None:
         """A rollout of one step has no advantage left once that is normalised."""
         if self.normalise_advantages and self.length(num_envs) * num_envs < 2:
             require(self, "at least 2 where advantages are normalised", lambda _: False, "rollout")

@@ -6,13 +6,14 @@ from typing import Any
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto, require
+from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import CriticKind, Soft, SoftState
 from bisac.algos.td import CriticNorm, in_rewards, norm_metrics
 from bisac.nets.actors import GaussianActor
 from bisac.ops.losses import reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 State = SoftState[Learner[GaussianActor]]
 

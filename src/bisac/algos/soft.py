@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import Auto, number, require
+from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
 from bisac.algos.td import Delay, TemporalDifference, delayed, in_rewards, spread_of
 from bisac.nets.actors import ProjectedActor, projected_gaussian
@@ -20,6 +20,7 @@ from bisac.ops.losses import temperature_loss
 from bisac.ops.quadrature import Grid
 from bisac.ops.returns import soft_value
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 CriticKind = Literal["joint", "vdn-a"]
 """One network on state and action, or the paper's decomposition over action dimensions."""

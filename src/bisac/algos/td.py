@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from bisac.algos.base import Auto, OffPolicy, number, require
+from bisac.algos.base import Auto, OffPolicy, number
 from bisac.algos.learner import Learner
 from bisac.nets.critics import Critic
 from bisac.nets.mlp import Activation, normalised
@@ -18,6 +18,7 @@ from bisac.nets.normalisation import Moments, dead_units, moments_gap
 from bisac.ops.losses import squared_error
 from bisac.ops.returns import polyak, td_target
 from bisac.types import Metrics, Transition
+from bisac.validate import require
 
 CriticNorm = Literal["batch", "none"]
 """Whether networks are normalised over the batch and have no targets, or are classic ones with targets."""

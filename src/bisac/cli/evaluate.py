@@ -7,12 +7,12 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from bisac.algos.base import require
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
 from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator
 from bisac.envs.task import Task
 from bisac.runs.video import record_video
+from bisac.validate import require
 
 
 @dataclasses.dataclass(frozen=True)

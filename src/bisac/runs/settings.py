@@ -10,7 +10,7 @@ from typing import Any, get_args
 from tyro.conf import UseAppendAction
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
-from bisac.algos.base import require
+from bisac.validate import require
 from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.runs.folder import provenance

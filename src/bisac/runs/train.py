@@ -45,7 +45,7 @@ def run_training(source: EnvSource, algo: Algorithm[Any], settings: TrainSetting
     algo = algo.settled()
     settings = settings.settled(algo)
     with _environments(source, settings) as (envs, evaluator):
-        algo.check_width(settings.width)
+        algo.check_num_envs(settings.width)
         check_memory(algo, envs.spec)
         run_dir = RunDir(settings.out or default_path(envs.spec.env_id, algorithm_name(algo), settings.seed))
         with run_dir.training():
@@ -105,7 +105,7 @@ def resume_training(
             if settings.steps < min(started_for, step := checkpoints.kept[-1].step):
                 raise BisacError(f"the run has taken {step:,} steps already; --steps must be at least that.")
         with _environments(source or config["env"], settings) as (envs, evaluator):
-            algo.check_width(settings.width)
+            algo.check_num_envs(settings.width)
             check_memory(algo, envs.spec)
             if checkpoints.kept:
                 run, strayed = load(checkpoints.kept[-1], algo, envs)

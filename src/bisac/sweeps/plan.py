@@ -167,7 +167,7 @@ class Plan:
         algorithm = dataclasses.replace(start, **own)
         settings = dataclasses.replace(self.settings, seed=seed, out=folder)
         settled = dataclasses.replace(settings, num_envs=settings.num_envs or begin.num_envs).settled(algorithm)
-        algorithm.check_width(settled.width)
+        algorithm.check_num_envs(settled.width)
         flags = ["--preset", contestant.preset] if contestant.preset != "auto" else []
         flags += [*_flags(TrainSettings(), settings), *_flags(start, algorithm)]
         return PlannedRun(
