@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bisac.ops.gaussian import TanhGaussian
+from bisac.types import Metrics
 
 Spread = Literal["std", "var", "kl"]
 """How the projection loss compares widths: see `projection_loss`."""
@@ -24,10 +25,16 @@ def reverse_kl_loss(
 
 
 class ProjectionLoss(NamedTuple):
-    """L_f in its two parts."""
+    """L_f in its two parts, each a mean over states."""
 
     mean: Float[Array, ""]
+    """What the distance of the means contributes."""
     spread: Float[Array, ""]
+    """What the difference of the widths contributes."""
+
+    def metrics(self) -> Metrics:
+        """Return the two parts by the names that they have in logs."""
+        return {"penalty_mean": self.mean, "penalty_spread": self.spread}
 
 
 def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Spread) -> ProjectionLoss:
