@@ -45,8 +45,8 @@ def test_what_is_not_of_its_type_is_refused_in_a_sentence(options, sentence):
 
 def test_values_are_refused_one_by_one():
     require(Options(), "positive", lambda v: v > 0, "rate", "most_steps", "widths")
-    with pytest.raises(BisacError, match="^--most-steps must be positive, got 0.$"):
+    with pytest.raises(BisacError, match=r"^--most-steps must be positive, got 0\.$"):
         require(Options(most_steps=0), "positive", lambda v: v > 0, "rate", "most_steps")
     for widths in ((8, 0), ()):  # none is as wrong as a wrong one
-        with pytest.raises(BisacError, match="^--widths must be positive"):
+        with pytest.raises(BisacError, match=r"^--widths must be positive"):
             require(Options(widths=widths), "positive", lambda v: v > 0, "widths")

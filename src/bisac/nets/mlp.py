@@ -76,7 +76,7 @@ class MLP(eqx.Module):
         return x, (Moments(seen[0].mean + centre, seen[0].var), *seen[1:])
 
     def normed(self, x: Float[Array, "in"], layer: int) -> Float[Array, "in"]:
-        """Return the input of a layer, normalised by the moments that the network is fixed at; a classic one's as is."""
+        """Return a layer's input, normalised by the moments that the network is fixed at; as it is in a classic one."""
         return _at_fixed_moments(self.norms[layer], x) if self.norms else x
 
     def normed_part(self, x: Float[Array, "part"], start: int | None, stop: int | None) -> Float[Array, "part"]:
