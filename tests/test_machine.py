@@ -58,6 +58,16 @@ def test_what_was_half_written_is_dropped(no_cache_chosen):
     assert {path.name for path in folder.iterdir()} == {"whole-cache", "other-cache"}
 
 
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 3, 5}, raising=False)
+    assert machine.cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS and Windows have none
+    assert machine.cores() == 64
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert machine.cores() == 1
+
+
 FAULTS = """
 import ctypes, resource
 from bisac.machine import keep_freed_memory

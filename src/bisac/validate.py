@@ -35,12 +35,12 @@ def require_types(fields: Any) -> None:
 
 
 def _flag(name: str) -> str:
-    """The command line's name of a field."""
+    """Return the name that a field has on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the declared type; a whole number is a number too, but True and False are neither."""
+    """Return whether a value is of the declared type; a whole number is a number too, but True and False are neither."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) in (Union, UnionType):
@@ -53,7 +53,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _kind(hint: Any) -> str:
-    """A declared type in a user's words."""
+    """Return a declared type in a user's words."""
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     if get_origin(hint) in (Union, UnionType):

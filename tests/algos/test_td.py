@@ -193,8 +193,8 @@ def test_rewards_on_another_scale_change_no_bit_of_what_is_learned(name):
 
 
 def test_a_temperature_that_is_given_is_in_the_environments_rewards():
-    for settings, started_at in (({"initial_temperature": 0.3}, 0.3), ({"temperature": 0.05}, 0.05)):
-        algo, state = started(SAC(**SMALL, **settings))
+    for given, started_at in (({"initial_temperature": 0.3}, 0.3), ({"temperature": 0.05}, 0.05)):
+        algo, state = started(SAC(**SMALL, **given))
         state = algo.begin(state, BATCH._replace(reward=100.0 * BATCH.reward))
         assert float(state.alpha * state.reward_unit) == pytest.approx(started_at, rel=1e-5)
     algo, state = started(SAC(**SMALL))
@@ -205,7 +205,7 @@ def test_a_temperature_that_is_given_is_in_the_environments_rewards():
 
 
 @pytest.mark.parametrize(
-    ("algo", "settings", "sentence"),
+    ("algo", "hyperparameters", "sentence"),
     [
         ("sac", {"tau": 0.01}, "--tau must be left out with --critic-norm batch, which has no targets, got 0.01"),
         ("td3", {"tau": 0.01, "critic_norm": "batch"}, "--tau must be left out"),
@@ -213,9 +213,9 @@ def test_a_temperature_that_is_given_is_in_the_environments_rewards():
         ("sac", {"batch_size": 8}, "--batch-size must be at least 16 with --critic-norm batch"),
     ],
 )
-def test_what_has_no_effect_or_no_meaning_is_refused(algo, settings, sentence):
+def test_what_has_no_effect_or_no_meaning_is_refused(algo, hyperparameters, sentence):
     with pytest.raises(BisacError, match=sentence):
-        REGISTRY[algo](**settings)
+        REGISTRY[algo](**hyperparameters)
 
 
 def test_auto_is_settled_by_the_form():

@@ -27,8 +27,8 @@ def delayed(
 ) -> tuple[Improved, Metrics, Delay | None]:
     """Return what `improve` gives at the first of `every` updates; at the others what was kept, with the last metrics.
 
-    The third of what is returned is to be handed in as `past` at the next update; it is None where every update
-    improves. Where it is None though only some do, improve is taken, for the shapes of what it tells.
+    The third of what is returned is the `past` of the next update, None where every update improves. Without a past
+    where only some do, it improves: so the shapes of what it tells are found before the first update.
     """
     if every == 1 or past is None:
         improved, metrics = improve()
