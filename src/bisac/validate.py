@@ -40,7 +40,7 @@ def _flag(name: str) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the declared type; a whole number is a number too, but True and False are neither."""
+    """Return whether a value is of the declared type; a whole number is a number too, True and False are neither."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) in (Union, UnionType):
