@@ -45,12 +45,12 @@ def test_a2c_follows_the_policy_gradient():
     """Its step is RMSprop's on -E[A log pi] + w (V - target)^2 / 2, written out here without the surrogate."""
     algo = A2C(max_gradient=1e9, **SMALL)
     state = algo.init(SPEC, KEYS[6])
-    samples = algo.samples(state, ROLLOUT)
+    steps = algo.rated(state, ROLLOUT)
 
     def loss(model):
-        log_prob = model.actor(samples.obs).log_prob(samples.action)
-        value_loss = 0.5 * jnp.square(model.value(samples.obs) - samples.target).mean()
-        return -(samples.advantage * log_prob).mean() + 0.5 * value_loss
+        log_prob = model.actor(steps.obs).log_prob(steps.action)
+        value_loss = 0.5 * jnp.square(model.value(steps.obs) - steps.target).mean()
+        return -(steps.advantage * log_prob).mean() + 0.5 * value_loss
 
     after, _ = updated(algo)
     gradient = jax.grad(loss)(state.model)
@@ -68,8 +68,8 @@ def test_ratio_is_clipped():
             epochs=40, minibatches=1, clip=clip, learning_rate=1e-2, normalise_advantages=False, anneal=False, **SMALL
         )
         before, (after, metrics) = algo.init(SPEC, KEYS[6]), updated(algo, always)
-        samples = algo.samples(before, always)
-        ratios[clip] = np.exp(np.asarray(after.model.actor(samples.obs).log_prob(samples.action) - samples.log_prob))
+        steps = algo.rated(before, always)
+        ratios[clip] = np.exp(np.asarray(after.model.actor(steps.obs).log_prob(steps.action) - steps.log_prob))
     assert ratios[0.1].max() < 2.0
     assert ratios[1e9].max() > 10.0
     assert metrics["clip_fraction"] == 0.0
