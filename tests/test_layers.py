@@ -23,6 +23,7 @@ LAYERS = (
     ("ops",),
     ("storage",),
     ("types",),
+    ("validate",),
     ("errors", "machine"),
 )
 DEPTH = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}

@@ -28,7 +28,7 @@ def test_compiled_programs_are_kept_by_processor_and_number_of_cores(no_cache_ch
     assert folder.parent == no_cache_chosen / "bisac"
     assert folder.is_dir()
     others = set()
-    for name, value in (("_cores", lambda: 77), ("_processor", lambda: "another")):
+    for name, value in (("cores", lambda: 77), ("_processor", lambda: "another")):
         with monkeypatch.context() as patch:
             patch.setattr(machine, name, value)
             others.add(machine._cache_folder())
@@ -56,6 +56,16 @@ def test_what_was_half_written_is_dropped(no_cache_chosen):
         (folder / f"{name}-cache").write_bytes(content)
     machine.keep_compiled_programs()
     assert {path.name for path in folder.iterdir()} == {"whole-cache", "other-cache"}
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 3, 5}, raising=False)
+    assert machine.cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS and Windows have none
+    assert machine.cores() == 64
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert machine.cores() == 1
 
 
 FAULTS = """

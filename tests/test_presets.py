@@ -6,15 +6,15 @@ from bisac import cli
 from bisac.algos import REGISTRY
 from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
-from bisac.presets import FAST, FAST_ENVS, GAMMA, SETTINGS, preset
+from bisac.presets import FAST, FAST_ENVS, GAMMA, HYPERPARAMETERS, preset
 from bisac.runs.settings import Settings
 from bisac.sweeps.plan import Plan, parse_contestant
 
-TASKS = sorted({*GAMMA, *(task for tasks in SETTINGS.values() for task in tasks)})
+TASKS = sorted({*GAMMA, *(task for tasks in HYPERPARAMETERS.values() for task in tasks)})
 
 
 @pytest.mark.parametrize("algo", REGISTRY)
-def test_presets_are_settings_of_their_algorithm(algo):
+def test_presets_are_hyperparameters_of_their_algorithm(algo):
     for task in (*PAPER_TASKS, *(f"{name}-v0" for name in TASKS)):
         REGISTRY[algo](**preset(task, algo))
 

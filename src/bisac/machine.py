@@ -1,4 +1,7 @@
-"""Settings of the process that make the same computation faster: where memory goes back to, and compiled programs."""
+"""The machine and this process on it: how many cores there are, and what makes the same computation faster.
+
+Nothing here changes a number that is computed, or knows what is.
+"""
 
 import contextlib
 import ctypes
@@ -15,7 +18,7 @@ _LARGEST_MMAP_THRESHOLD = 32 * 2**20
 
 
 def tune_process() -> None:
-    """What a process that trains should begin with."""
+    """Do what a process that trains should begin with."""
     keep_freed_memory()
     keep_compiled_programs()
 
@@ -62,19 +65,19 @@ def _drop_truncated(folder: Path) -> None:
 
 
 def _cache_folder() -> Path:
-    """A folder for this kind of processor and number of cores: a program compiled for others may be slow or fail."""
+    """Return a folder for this processor and number of cores: a program compiled for others may be slow or fail."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kind = hashlib.sha256(_processor().encode()).hexdigest()[:12]
-    return base / "bisac" / f"{kind}-{_cores()}"
+    return base / "bisac" / f"{kind}-{cores()}"
 
 
-def _cores() -> int:
-    """Cores that this process may use."""
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:
-    """The processor's model and features, where the system tells them."""
+    """Return the processor's model and features, where the system tells them."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

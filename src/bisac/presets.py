@@ -1,6 +1,7 @@
 """Hyperparameters for tasks on which the defaults are known to be poor, with the reason beside each.
 
-Gamma belongs to the task, not to the algorithm: with it the question changes, so all algorithms get the same.
+Gamma belongs to the task, not to the algorithm: with it the question changes, so all algorithms get the same. Nothing
+here knows the algorithms but by name.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -8,17 +9,18 @@ from typing import Any, Literal, NamedTuple
 from bisac.errors import BisacError
 
 Preset = Literal["auto", "fast", "none"]
-"""Where settings start from: what suits the task; that, and few updates a step (for simulators that cost less than an
-update); or the plain defaults."""
+"""Where hyperparameters start from: what suits the task; that, and few updates a step (for simulators that cost less
+than an update); or the plain defaults."""
 
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
     "Pendulum": 0.9,  # at 0.99 PPO hardly learns it (published: -1142 after 8M steps); at 0.9 the others do too
 }
+"""The discount of the tasks for which 0.99 is not right, by the task's name without its version."""
 
 LATE_START = {"learning_starts": 10_000}  # DDPG and TD3 rest on a wide first memory: published runs take 10k to 25k
 
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
     "ddpg": dict.fromkeys(("Hopper", "HalfCheetah", "Walker2d", "Ant", "Humanoid", "HumanoidStandup"), LATE_START),
     "td3": dict.fromkeys(("Hopper", "HalfCheetah", "Walker2d", "Ant", "Humanoid", "HumanoidStandup"), LATE_START),
     "ppo": {
@@ -33,30 +35,33 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "BipedalWalker": {"gae_lambda": 0.9, "value_weight": 0.4, "learning_rate": 9.6e-4},
     },
 }  # fmt: skip
-
+"""What differs from an algorithm's defaults, by its name and then the task's."""
 
 FAST: dict[str, dict[str, Any]] = {
     # Few updates, each of them for all networks: one seed so far, results/updates-per-step.
     "sac": {"utd": 0.125, "policy_delay": 1},
 }
+"""What the fast preset sets, by the algorithm's name."""
+
 FAST_ENVS = 8
 """Environments of the fast preset."""
 
 
 class Start(NamedTuple):
-    """Where the settings of a run start from."""
+    """Where a run starts from unless its user says otherwise."""
 
     hyperparameters: dict[str, Any]
+    """What differs from the algorithm's defaults."""
     num_envs: int | None = None
     """Environments stepped together; None leaves that to the algorithm."""
 
     def listed(self) -> str:
-        """What it sets, for people."""
+        """Return what it sets as a line for people."""
         return listed(self.hyperparameters | ({"num_envs": self.num_envs} if self.num_envs else {}))
 
 
 def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
-    """What a preset sets for an algorithm on a task; without an id there is no task that it knows."""
+    """Return what a preset sets for an algorithm on a task; without an id there is no task that it knows."""
     if which == "none":
         return Start({})
     for_task = preset(env_id, algo) if env_id else {}
@@ -68,12 +73,12 @@ def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
 
 
 def preset(env_id: str, algo: str) -> dict[str, Any]:
-    """What differs from an algorithm's defaults on a task, whatever its version."""
+    """Return what differs from an algorithm's defaults on a task, whatever the task's version."""
     task = env_id.rpartition(":")[2].rpartition("/")[2].rpartition("-v")[0]
     gamma = {"gamma": GAMMA[task]} if task in GAMMA else {}
-    return gamma | SETTINGS.get(algo, {}).get(task, {})
+    return gamma | HYPERPARAMETERS.get(algo, {}).get(task, {})
 
 
-def listed(settings: dict[str, Any]) -> str:
-    """Settings, for people."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+def listed(values: dict[str, Any]) -> str:
+    """Return names and values as a line for people."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""The few types that every layer shares."""
+"""The few types that every layer shares: experience, the environment's sizes, and metrics."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,9 +25,11 @@ class Transition(NamedTuple):
     """One step of experience, or a batch of them along leading axes."""
 
     obs: Float[Array, "*batch obs"]
+    """The observation that was acted upon."""
     action: Float[Array, "*batch act"]
-    """In [-1, 1]; the environment's edge scales it to the environment's box."""
+    """The action in [-1, 1]; the environment's edge scales it to the environment's box."""
     reward: Float[Array, "*batch"]
+    """The reward of the action."""
     discount: Float[Array, "*batch"]
     """0 where the episode terminated, else 1: a truncated episode still bootstraps."""
     next_obs: Float[Array, "*batch obs"]
@@ -35,7 +37,7 @@ class Transition(NamedTuple):
 
     @staticmethod
     def like(spec: "Spec", *batch: int) -> "Transition":
-        """A transition of zeros, or a batch of them, of the right shapes."""
+        """Return a transition of zeros, or a batch of them, in the shapes of such an environment."""
         obs, action, scalar = jnp.zeros((*batch, spec.obs_dim)), jnp.zeros((*batch, spec.action_dim)), jnp.zeros(batch)
         return Transition(obs, action, scalar, scalar, obs)
 
@@ -45,15 +47,19 @@ class Spec:
     """What a policy must know of an environment: sizes, and the box of its actions."""
 
     env_id: str
+    """The environment's name."""
     obs_dim: int
+    """How many numbers an observation has."""
     action_low: tuple[float, ...]
+    """The least value of each action dimension."""
     action_high: tuple[float, ...]
+    """The largest value of each action dimension."""
     env_args: tuple[str, ...] = ()
     """What the environment was made with, each key=value."""
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> "Spec":
-        """The spec that a file of ours holds; a ValueError, KeyError or TypeError where it holds none."""
+        """Return the spec that a file of ours holds; raise ValueError, KeyError or TypeError where it holds none."""
         low, high = (tuple(float(v) for v in fields[name]) for name in ("action_low", "action_high"))
         spec = Spec(
             str(fields["env_id"]), int(fields["obs_dim"]), low, high, tuple(map(str, fields.get("env_args", ())))
@@ -64,16 +70,17 @@ class Spec:
 
     @property
     def action_dim(self) -> int:
-        """Number of action dimensions N."""
+        """The number of action dimensions N."""
         return len(self.action_low)
 
     def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
-        """Actions in [-1, 1] in the environment's own units."""
+        """Return actions in [-1, 1] in the environment's own units, within its box."""
         low, high, centre, reach = self._box
         return np.minimum(np.maximum(centre + reach * action, low), high)
 
     @cached_property
     def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:
+        """The least and the largest action in float32, the middle between them, and how far from it they are."""
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
         # Inwards where float32 has no such number: an environment may check its bounds.
         low = np.where(low < np.asarray(self.action_low), np.nextafter(low, np.float32(np.inf)), low)

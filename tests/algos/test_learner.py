@@ -37,7 +37,7 @@ def test_average_is_over_a_share_of_all_steps():
     for t, value in enumerate(values):
         gap = float(learner.model["w"]) - value  # steps onto the value itself
         learner, _, _ = learner.step(optimiser, lambda model, gap=gap: (model["w"] * gap, None))
-        learner = learner.averaging(share)
+        learner = learner.observed((), share)
         rate = 1.0 / (1.0 + share * t)
         weights = np.append(weights * (1.0 - rate), rate)
     assert weights.sum() == pytest.approx(1.0)
@@ -48,5 +48,5 @@ def test_average_is_over_a_share_of_all_steps():
 
 def test_without_an_average_the_model_itself_is_taken():
     learner = Learner.init({"w": jnp.ones(())}, optax.sgd(1.0))
-    assert learner.averaging(0.1) is learner
+    assert learner.observed((), 0.1).average is None
     assert learner.averaged is learner.model

@@ -45,12 +45,12 @@ def test_a2c_follows_the_policy_gradient():
     """Its step is RMSprop's on -E[A log pi] + w (V - target)^2 / 2, written out here without the surrogate."""
     algo = A2C(max_gradient=1e9, **SMALL)
     state = algo.init(SPEC, KEYS[6])
-    samples = algo.samples(state, ROLLOUT)
+    steps = algo.rated(state, ROLLOUT)
 
     def loss(model):
-        log_prob = model.actor(samples.obs).log_prob(samples.action)
-        value_loss = 0.5 * jnp.square(model.value(samples.obs) - samples.target).mean()
-        return -(samples.advantage * log_prob).mean() + 0.5 * value_loss
+        log_prob = model.actor(steps.obs).log_prob(steps.action)
+        value_loss = 0.5 * jnp.square(model.value(steps.obs) - steps.target).mean()
+        return -(steps.advantage * log_prob).mean() + 0.5 * value_loss
 
     after, _ = updated(algo)
     gradient = jax.grad(loss)(state.model)
@@ -68,8 +68,8 @@ def test_ratio_is_clipped():
             epochs=40, minibatches=1, clip=clip, learning_rate=1e-2, normalise_advantages=False, anneal=False, **SMALL
         )
         before, (after, metrics) = algo.init(SPEC, KEYS[6]), updated(algo, always)
-        samples = algo.samples(before, always)
-        ratios[clip] = np.exp(np.asarray(after.model.actor(samples.obs).log_prob(samples.action) - samples.log_prob))
+        steps = algo.rated(before, always)
+        ratios[clip] = np.exp(np.asarray(after.model.actor(steps.obs).log_prob(steps.action) - steps.log_prob))
     assert ratios[0.1].max() < 2.0
     assert ratios[1e9].max() > 10.0
     assert metrics["clip_fraction"] == 0.0
@@ -116,15 +116,15 @@ def test_minibatches_have_something_to_learn_from(minibatches, num_envs, normali
     """Of a rollout of 20 steps, which three environments share as 18; normalised, one advantage alone is none."""
     algo = PPO(minibatches=minibatches, normalise_advantages=normalise, **SMALL)
     with pytest.raises(BisacError, match=f"--minibatches must be at most {most}: ") if most else nullcontext():
-        algo.check_width(num_envs)
+        algo.check_num_envs(num_envs)
 
 
 def test_rollout_of_one_step_has_no_normalised_advantage():
     one = dict(rollout=1, hidden=(8,))
-    A2C(**one).check_width(1)
-    A2C(**one, normalise_advantages=True).check_width(2)
+    A2C(**one).check_num_envs(1)
+    A2C(**one, normalise_advantages=True).check_num_envs(2)
     with pytest.raises(BisacError, match="--rollout must be at least 2 where advantages are normalised, got 1"):
-        A2C(**one, normalise_advantages=True).check_width(1)
+        A2C(**one, normalise_advantages=True).check_num_envs(1)
 
 
 def test_number_or_none_is_asked_for_in_words():

@@ -11,7 +11,7 @@ from reference import filled, marginal, mlp
 
 from bisac.algos import BidirectionalSAC
 from bisac.nets.actors import CorrectedActor, GaussianActor, ProjectedActor
-from bisac.nets.critics import Marginals
+from bisac.nets.marginals import Marginals
 from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, TanhGaussian
 from bisac.ops.projection import Projection, project
 from bisac.ops.quadrature import Grid

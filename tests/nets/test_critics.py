@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from reference import ACTIVATIONS, filled, marginal, mlp
 
-from bisac.nets.critics import Decomposed, Joint, Marginals
+from bisac.nets.critics import Decomposed, Joint
+from bisac.nets.marginals import Marginals
 
 BATCH, OBS, ACT = 5, 4, 3
 # Widths all differ, so that no mistaken axis goes unnoticed.

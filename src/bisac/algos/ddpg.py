@@ -1,39 +1,45 @@
 """Deterministic policy gradients: DDPG, and TD3, which mends what makes it overestimate."""
 
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bisac.algos.base import Auto, number, require
+from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
-from bisac.algos.td import TemporalDifference, in_rewards, spread_of
+from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import DeterministicActor, noisy
 from bisac.nets.critics import Critic, Joint
+from bisac.ops.rewards import spread_of
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 
 class DeterministicState(eqx.Module):
-    """All that is learned."""
+    """The agent of DDPG and of TD3: all that it learns."""
 
     actor: Learner[DeterministicActor]
+    """The learner of the actor network."""
     target_actor: DeterministicActor | None
+    """The actor's target network; None where networks are normalised."""
     critic: Learner[Critic]
+    """The learner of the critics: one of DDPG, two of TD3."""
     target_critic: Critic | None
-    """None, as the target of the actor, where networks are normalised."""
+    """The critics' target networks; None where networks are normalised."""
     updates: Int[Array, ""]
+    """Updates so far."""
     actor_loss: Float[Array, ""]
-    """Of the last step of the actor, for not every update takes one."""
+    """The loss at the last step of the actor, for not every update takes one."""
     reward_unit: Float[Array, ""] | None = None
     """By what rewards are divided, so that values are in such units; None where they are as they come."""
 
 
 @dataclass(frozen=True)
 class Deterministic(TemporalDifference[DeterministicState]):
-    """Settings that DDPG and TD3 share."""
+    """Hyperparameters that DDPG and TD3 share, and the step that both take."""
 
     actor_lr: float = 1e-3
     """Learning rate of the actor."""
@@ -46,15 +52,15 @@ class Deterministic(TemporalDifference[DeterministicState]):
         require(self, "0 or positive", lambda v: v >= 0, "exploration_noise")
 
     def actor(self, state: DeterministicState) -> DeterministicActor:
-        """The actor network."""
+        """Return the actor network as it stands."""
         return state.actor.fixed
 
     def policy(self, state: DeterministicState) -> DeterministicActor:
-        """The actor network, averaged."""
+        """Return the actor network averaged over its last steps."""
         return state.actor.averaged
 
     def init_state(self, spec: Spec, key: Key[Array, ""], critics: int) -> DeterministicState:
-        """Fresh networks."""
+        """Return a fresh agent with that many critics."""
         actor_key, critic_key = jax.random.split(key)
         sizes = (spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         actor = self.learner(DeterministicActor.init(actor_key, *sizes, self.exploration_noise), self.actor_lr)
@@ -71,7 +77,7 @@ class Deterministic(TemporalDifference[DeterministicState]):
 
     @final
     def begin(self, state: DeterministicState, warm_up: Transition) -> DeterministicState:
-        """With rewards in units of their spread, where networks are normalised."""
+        """Return the agent with rewards in units of the random ones' spread, where networks are normalised."""
         if self.critic_norm == "none":
             return state
         return eqx.tree_at(lambda s: s.reward_unit, state, spread_of(warm_up.reward))
@@ -79,7 +85,10 @@ class Deterministic(TemporalDifference[DeterministicState]):
     def step(
         self, state: DeterministicState, batch: Transition, key: Key[Array, ""], delay: int, noise: float, limit: float
     ) -> tuple[DeterministicState, Metrics]:
-        """Critics towards a target smoothed by noise; at every `delay`-th update also the actor and the targets."""
+        """Step the critics towards a target smoothed by noise; at every `delay`-th update also actor and targets.
+
+        `noise` is the standard deviation of the noise on the next action, and `limit` where that noise is cut off.
+        """
         next_actor = state.actor.fixed if state.target_actor is None else state.target_actor
         next_action = noisy(next_actor(batch.next_obs), key, noise, limit)
         critic, metrics = self.step_values(
@@ -88,18 +97,18 @@ class Deterministic(TemporalDifference[DeterministicState]):
 
         def loss(actor: DeterministicActor):
             action, seen = actor.on_batch(batch.obs)
-            return -critic.fixed(batch.obs, action)[0].mean(), seen  # the first twin's, as in TD3
+            return -critic.fixed(batch.obs, action)[0].mean(), (None, seen)  # the first twin's, as in TD3
 
-        def with_actor():
-            actor, actor_loss, seen = state.actor.step(self.adam(self.actor_lr), loss)
+        def improve():
+            actor, _, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             targets = self.follow(actor.model, state.target_actor), self.follow(critic.model, state.target_critic)
-            return self.stepped(actor, seen), *targets, in_rewards(actor_loss, state.reward_unit)
+            return actor, *targets, told["actor_loss"]
 
-        def without():
+        def keep():
             return state.actor, state.target_actor, state.target_critic, state.actor_loss
 
         updates = state.updates + 1
-        actor, target_actor, target_critic, actor_loss = jax.lax.cond(updates % delay == 0, with_actor, without)
+        actor, target_actor, target_critic, actor_loss = jax.lax.cond(updates % delay == 0, improve, keep)
         learned = DeterministicState(actor, target_actor, critic, target_critic, updates, actor_loss, state.reward_unit)
         return learned, {"actor_loss": actor_loss} | metrics
 
@@ -109,13 +118,13 @@ class DDPG(Deterministic):
     """Deep Deterministic Policy Gradient: the actor climbs the critic; exploration by added noise."""
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> DeterministicState:
-        """Fresh networks, one critic."""
+        """Return a fresh agent with one critic."""
         return self.init_state(spec, key, critics=1)
 
     def update(
         self, state: DeterministicState, batch: Transition, key: Key[Array, ""]
     ) -> tuple[DeterministicState, Metrics]:
-        """Critic, actor, targets."""
+        """Step the critic, the actor and their targets."""
         return self.step(state, batch, key, delay=1, noise=0.0, limit=0.0)
 
 
@@ -123,7 +132,7 @@ class DDPG(Deterministic):
 class TD3(Deterministic):
     """Twin Delayed DDPG: the smaller of two critics, a delayed actor, a smoothed target."""
 
-    policy_delay: int | Auto = "auto"
+    policy_delay: int | Auto = field(default="auto", metadata=auto(classic=2, normalised=3))
     """Critic updates for each of the actor and the targets; auto is 2, with normalised critics 3."""
     target_noise: float = 0.2
     """Standard deviation of the noise on the target's action."""
@@ -135,16 +144,12 @@ class TD3(Deterministic):
         require(self, "at least 1", lambda v: v == "auto" or v >= 1, "policy_delay")
         require(self, "0 or positive", lambda v: v >= 0, "target_noise", "target_noise_limit")
 
-    def automatic(self) -> dict[str, Any]:
-        """What auto stands for."""
-        return super().automatic() | {"policy_delay": 3 if self.critic_norm == "batch" else 2}
-
     def init(self, spec: Spec, key: Key[Array, ""]) -> DeterministicState:
-        """Fresh networks, two critics."""
+        """Return a fresh agent with two critics."""
         return self.init_state(spec, key, critics=2)
 
     def update(
         self, state: DeterministicState, batch: Transition, key: Key[Array, ""]
     ) -> tuple[DeterministicState, Metrics]:
-        """Critics, and at every `policy_delay`-th update the actor and the targets."""
+        """Step the critics, and at every `policy_delay`-th update the actor and the targets."""
         return self.step(state, batch, key, number(self.policy_delay), self.target_noise, self.target_noise_limit)

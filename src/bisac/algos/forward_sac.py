@@ -1,56 +1,57 @@
 """Forward SAC: the policy is, or follows, the explicit forward-KL projection of exp(Q / alpha)."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto, require
+from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import Projecting, SoftState
-from bisac.algos.td import norm_metrics
-from bisac.nets.actors import GaussianActor, TanhGaussianActor
+from bisac.algos.td import auto
+from bisac.nets.actors import GaussianActor, ProjectedActor
 from bisac.ops.losses import Spread, projection_loss
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 ActorState = SoftState[Learner[GaussianActor]]
+"""The agent of Forward SAC with an actor."""
 
 
 @dataclass(frozen=True)
 class ForwardSAC(Projecting[None]):
     """Forward SAC, critic only: acts by the forward-KL projection itself, with no actor network."""
 
+    policy_average: float | Auto = field(default="auto", metadata=auto(classic=0.0, normalised=0.0))
+    """Always 0: there is no actor network to average."""
+
     def __post_init__(self):
         super().__post_init__()
         require(self, "left out: there is no actor network to average", lambda v: v in ("auto", 0.0), "policy_average")
 
-    def automatic(self) -> dict[str, Any]:
-        """What auto stands for."""
-        return super().automatic() | {"policy_average": 0.0}
-
     def init(self, spec: Spec, key: Key[Array, ""]) -> SoftState[None]:
-        """Fresh critics."""
+        """Return a fresh agent: VDN-a critics and the temperature."""
         return self.init_soft(spec, key, "vdn-a", None)
 
-    def actor(self, state: SoftState[None]) -> TanhGaussianActor:
-        """The projection of the online critics at the present temperature."""
-        return self.projected(state.critic.fixed, state.temperature)
+    def actor(self, state: SoftState[None]) -> ProjectedActor:
+        """Return the projection of the online critics at the present temperature."""
+        return self.projected(state)
 
-    def policy(self, state: SoftState[None]) -> TanhGaussianActor:
-        """The same projection."""
-        return self.actor(state)
+    def policy(self, state: SoftState[None]) -> ProjectedActor:
+        """Return the same projection: there is no network to average."""
+        return self.projected(state)
 
     def update(self, state: SoftState[None], batch: Transition, key: Key[Array, ""]) -> tuple[SoftState[None], Metrics]:
-        """Critics, then temperature: the policy follows by itself."""
-        critic, metrics = self.step_critic(state, batch, self.actor(state)(batch.next_obs), key)
+        """Step the critics; then, when it is due, the temperature. The policy follows by itself."""
+        state, critic_metrics = self.step_critic(state, batch, key)
 
         def improve():
-            policy, told = self.project(critic.fixed, state.temperature, batch.obs)
-            temperature, temperature_metrics = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
-            return (None, temperature), told | temperature_metrics
+            policy, told = self.project(state, batch.obs)
+            temperature, temperature_told = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
+            return (None, temperature), told | temperature_told
 
-        return self.step_policy(state, critic, metrics, improve)
+        improved, policy_metrics = self.when_due(state, improve)
+        return improved, policy_metrics | critic_metrics
 
 
 @dataclass(frozen=True)
@@ -59,47 +60,42 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
 
     spread: Spread = "std"
     """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
-    actor_lr: float | Auto = "auto"
+    actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
     """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
         require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
 
-    def automatic(self) -> dict[str, Any]:
-        """What auto stands for."""
-        return super().automatic() | {"actor_lr": 1e-3 if self.critic_norm == "batch" else 3e-4}
-
     def init(self, spec: Spec, key: Key[Array, ""]) -> ActorState:
-        """Fresh networks."""
+        """Return a fresh agent: an actor, VDN-a critics and the temperature."""
         actor_key, critic_key = jax.random.split(key)
         actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(spec, critic_key, "vdn-a", self.learner(actor, self.actor_lr))
 
-    def actor(self, state: ActorState) -> TanhGaussianActor:
-        """The actor network."""
+    def actor(self, state: ActorState) -> GaussianActor:
+        """Return the actor network as it stands."""
         return state.actor.fixed
 
-    def policy(self, state: ActorState) -> TanhGaussianActor:
-        """The actor network, averaged."""
+    def policy(self, state: ActorState) -> GaussianActor:
+        """Return the actor network averaged over its last steps."""
         return state.actor.averaged
 
     def update(self, state: ActorState, batch: Transition, key: Key[Array, ""]) -> tuple[ActorState, Metrics]:
-        """Critics, then actor towards the projection, then temperature."""
-        critic, metrics = self.step_critic(state, batch, self.actor(state)(batch.next_obs), key)
+        """Step the critics; then, when it is due, the actor towards the projection, and the temperature."""
+        state, critic_metrics = self.step_critic(state, batch, key)
 
         def improve():
-            projected, told = self.project(critic.fixed, state.temperature, batch.obs)
+            projected, told = self.project(state, batch.obs)
 
             def loss(actor: GaussianActor):
                 policy, seen = actor.on_batch(batch.obs)
-                parts = projection_loss(policy, projected, self.spread)
-                return parts.mean + parts.spread, (policy, parts, seen)
+                distance = projection_loss(policy, projected, self.spread)
+                return distance.mean + distance.spread, ((policy, distance), seen)
 
-            actor, actor_loss, (policy, parts, seen) = state.actor.step(self.adam(self.actor_lr), loss)
-            temperature, temperature_metrics = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
-            told |= {"actor_loss": actor_loss, "penalty_mean": parts.mean, "penalty_spread": parts.spread}
-            told |= temperature_metrics | norm_metrics("actor", state.actor.moments, seen)
-            return (self.stepped(actor, seen), temperature), told
+            actor, (policy, distance), actor_told = self.step_actor(state.actor, self.actor_lr, loss, None)
+            temperature, temperature_told = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
+            return (actor, temperature), told | distance.metrics() | actor_told | temperature_told
 
-        return self.step_policy(state, critic, metrics, improve)
+        improved, policy_metrics = self.when_due(state, improve)
+        return improved, policy_metrics | critic_metrics

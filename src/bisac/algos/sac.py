@@ -1,20 +1,21 @@
 """Soft Actor-Critic: the policy descends the reverse KL divergence from exp(Q / alpha)."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto, require
+from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import CriticKind, Soft, SoftState
-from bisac.algos.td import CriticNorm, in_rewards, norm_metrics
+from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
 from bisac.ops.losses import reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
+from bisac.validate import require
 
 State = SoftState[Learner[GaussianActor]]
+"""SAC's agent."""
 
 
 @dataclass(frozen=True)
@@ -25,45 +26,42 @@ class SAC(Soft[Learner[GaussianActor]]):
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = "joint"
     """One network on state and action, or VDN-a (the ablation that separates the critic's effect)."""
-    actor_lr: float | Auto = "auto"
+    actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
     """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
         require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
 
-    def automatic(self) -> dict[str, Any]:
-        """What auto stands for."""
-        return super().automatic() | {"actor_lr": 1e-3 if self.critic_norm == "batch" else 3e-4}
-
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
-        """Fresh networks."""
+        """Return a fresh agent: an actor, critics of the chosen kind, and the temperature."""
         actor_key, critic_key = jax.random.split(key)
         actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(spec, critic_key, self.critic, self.learner(actor, self.actor_lr))
 
     def actor(self, state: State) -> GaussianActor:
-        """The actor network."""
+        """Return the actor network as it stands."""
         return state.actor.fixed
 
     def policy(self, state: State) -> GaussianActor:
-        """The actor network, averaged."""
+        """Return the actor network averaged over its last steps."""
         return state.actor.averaged
 
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
-        """Critics, then actor, then temperature."""
+        """Step the critics; then, when it is due, the actor by reverse KL, and the temperature."""
         next_key, actor_key = jax.random.split(key)
-        critic, metrics = self.step_critic(state, batch, self.actor(state)(batch.next_obs), next_key)
+        state, critic_metrics = self.step_critic(state, batch, next_key)
 
         def loss(actor: GaussianActor):
             policy, seen = actor.on_batch(batch.obs)
             action, log_prob = policy.sample(actor_key)
-            return reverse_kl_loss(log_prob, critic.fixed(batch.obs, action), state.alpha), (log_prob, seen)
+            q = state.critic.fixed(batch.obs, action)
+            return reverse_kl_loss(log_prob, q, state.alpha), (log_prob, seen)
 
         def improve():
-            actor, actor_loss, (log_prob, seen) = state.actor.step(self.adam(self.actor_lr), loss)
-            temperature, told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            told |= {"actor_loss": in_rewards(actor_loss, state.reward_unit)}
-            return (self.stepped(actor, seen), temperature), told | norm_metrics("actor", state.actor.moments, seen)
+            actor, log_prob, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
+            temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
+            return (actor, temperature), told | temperature_told
 
-        return self.step_policy(state, critic, metrics, improve)
+        improved, policy_metrics = self.when_due(state, improve)
+        return improved, policy_metrics | critic_metrics

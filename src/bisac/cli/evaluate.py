@@ -7,11 +7,11 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from bisac.algos.base import require
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
 from bisac.collect.dispatch import film, judge
 from bisac.runs.video import write_video
+from bisac.validate import require
 
 
 @dataclasses.dataclass(frozen=True)

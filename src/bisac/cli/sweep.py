@@ -1,7 +1,6 @@
 """`bisac sweep`."""
 
 import dataclasses
-import os
 import shlex
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.envs.host.backends import BackendName
 from bisac.envs.task import Task
 from bisac.errors import BisacError
+from bisac.machine import cores
 from bisac.runs.settings import Settings
 from bisac.storage import exclusive
 from bisac.sweeps.engines.local import LocalEngine
@@ -135,5 +135,4 @@ def _engine(command: SweepCommand) -> Engine:
         return RayEngine(command.address, command.cores)
     if command.address is not None:
         raise BisacError("--address is for --engine ray.")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return LocalEngine(command.jobs or max(1, available // command.cores), command.cores)
+    return LocalEngine(command.jobs or max(1, cores() // command.cores), command.cores)

@@ -6,53 +6,25 @@ How layers of networks are normalised over a batch is another thing: `nets/norma
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from bisac.nets.actors import Actor
+from bisac.nets.scaled import LIMIT, Statistics, scaled, scaled_actor
 from bisac.types import Transition
-
-LIMIT = 10.0
-"""Normalised values are cut off here, so that an early outlier does no harm."""
-
-
-class Statistics(eqx.Module):
-    """Mean and variance of all that was ever seen."""
-
-    mean: Float[Array, "*n"]
-    var: Float[Array, "*n"]
-    count: Float[Array, ""]
-
-    @staticmethod
-    def init(*shape: int) -> "Statistics":
-        """Nothing seen yet: mean 0 and variance 1, which a first batch replaces."""
-        return Statistics(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(()))
-
-    def updated(self, batch: Float[Array, "batch *n"]) -> "Statistics":
-        """With a batch more, as if all had been seen at once."""
-        size = jnp.float32(batch.shape[0])
-        total = self.count + size
-        delta = batch.mean(axis=0) - self.mean
-        spread = self.var * self.count + batch.var(axis=0) * size + jnp.square(delta) * self.count * size / total
-        return Statistics(self.mean + delta * size / total, spread / total, total)
-
-    @property
-    def std(self) -> Float[Array, "*n"]:
-        """The standard deviation, never quite zero."""
-        return jnp.sqrt(self.var + 1e-8)
 
 
 class Scaling(eqx.Module):
-    """What a run has seen; None where it does not normalise."""
+    """What a run has seen of observations and rewards; None for what it does not normalise."""
 
     observations: Statistics | None
     returns: Statistics | None
-    """Of the discounted return so far, whose standard deviation scales rewards."""
+    """Statistics of the discounted return so far, whose standard deviation scales rewards."""
     running: Float[Array, "env"] | None
     """Each environment's discounted return so far."""
 
     @staticmethod
     def init(obs_dim: int, num_envs: int, observations: bool, rewards: bool) -> "Scaling":
-        """Nothing seen yet."""
+        """Return the scaling of a run that has seen nothing yet."""
         return Scaling(
             Statistics.init(obs_dim) if observations else None,
             Statistics.init() if rewards else None,
@@ -66,7 +38,7 @@ class Scaling(eqx.Module):
         ended: Bool[Array, "time env"],
         gamma: float,
     ) -> "Scaling":
-        """With some steps more of every environment."""
+        """Return the scaling with some steps more of every environment."""
         observations, returns, running = self.observations, self.returns, self.running
         if observations is not None:
             observations = observations.updated(obs.reshape(-1, obs.shape[-1]))
@@ -81,36 +53,19 @@ class Scaling(eqx.Module):
         return Scaling(observations, returns, running)
 
     def obs(self, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
-        """Observations as networks see them."""
+        """Return observations as networks see them."""
         return obs if self.observations is None else scaled(self.observations, obs)
 
     def reward(self, reward: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-        """Rewards as values are learned from them."""
+        """Return rewards as values are learned from them."""
         return reward if self.returns is None else jnp.clip(reward / self.returns.std, -LIMIT, LIMIT)
 
     def batch(self, batch: Transition) -> Transition:
-        """Transitions as learning sees them."""
+        """Return transitions as learning sees them."""
         return batch._replace(
             obs=self.obs(batch.obs), next_obs=self.obs(batch.next_obs), reward=self.reward(batch.reward)
         )
 
     def around(self, actor: Actor) -> Actor:
-        """The actor on observations as they come."""
-        return actor if self.observations is None else ScaledActor(actor, self.observations)
-
-
-class ScaledActor(Actor):
-    """An actor with the statistics of the observations that it was trained on: all that a policy file needs."""
-
-    actor: Actor
-    observations: Statistics
-
-    def act(self, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
-        """The actor's action on the normalised observation."""
-        return self.actor.act(scaled(self.observations, obs), key, explore)
-
-
-def scaled(statistics: Statistics, obs: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
-    """Shifted and scaled by what was seen, and cut off at +-LIMIT."""
-    shape = (1,) * (obs.ndim - 1) + statistics.mean.shape
-    return jnp.clip((obs - statistics.mean.reshape(shape)) / statistics.std.reshape(shape), -LIMIT, LIMIT)
+        """Return the actor on observations as they come."""
+        return scaled_actor(actor, self.observations)

@@ -10,13 +10,13 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, drawing, rendered, thousands
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_progress
 from bisac.storage import read_file
+from bisac.validate import require
 
 Statistic = Literal["mean", "iqm"]
 """Over seeds: the mean, or the mean of the middle half (interquartile mean), which an outlier moves less."""

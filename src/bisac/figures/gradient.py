@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import require
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.figures.panels import normal_density
@@ -19,6 +18,7 @@ from bisac.ops.losses import projection_loss
 from bisac.ops.projection import project
 from bisac.ops.quadrature import Grid
 from bisac.plotting.style import COLOURS, LINE_STYLES, TRUTH, drawing, rendered
+from bisac.validate import require
 
 Estimator = Literal["pathwise", "score"]
 """How the gradient is estimated from samples: through them, as SAC does, or by the score function."""

@@ -11,7 +11,6 @@ import numpy as np
 import tyro
 from jaxtyping import Array, Float, Int, Key
 
-from bisac.algos.base import require
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.figures.boltzmann import (
     MOST_DIMENSIONS,
@@ -38,6 +37,7 @@ from bisac.figures.sources import Source, read_sources
 from bisac.nets.critics import Decomposed
 from bisac.ops.quadrature import Grid
 from bisac.plotting.style import COLOURS, drawing, rendered
+from bisac.validate import require
 
 VARIATION_ACTIONS = 512
 """Uniform actions over which the parts' variation is measured."""

@@ -13,7 +13,6 @@ import tyro
 from jaxtyping import Array, Float, Key
 
 from bisac.algos import SAC, BidirectionalSAC, ForwardSACActor, algorithm_name
-from bisac.algos.base import require
 from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
@@ -35,6 +34,7 @@ from bisac.ops.losses import projection_loss, reverse_kl_loss
 from bisac.ops.projection import Projection
 from bisac.ops.quadrature import Grid
 from bisac.plotting.style import COLOURS, LINE_STYLES, drawing, rendered
+from bisac.validate import require
 
 POLICIES = ("start", "sac_step", "projection", "projection_actor_step", "exact_projection")
 """The run's policy; after one SAC step of its actor; VDN-a's projection; after one step of the actor towards that; and

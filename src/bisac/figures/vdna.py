@@ -12,7 +12,6 @@ import optax
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import require
 from bisac.algos.learner import Learner
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
@@ -22,6 +21,7 @@ from bisac.nets.critics import Decomposed, Decomposition
 from bisac.ops.losses import squared_error
 from bisac.ops.quadrature import Grid
 from bisac.plotting.style import COLOURS, drawing, rendered
+from bisac.validate import require
 
 JOINT_COLOUR = "#aa4499"
 EMBEDDING, SUBNETWORK, BATCH = (16, 16), (32, 32), 256

@@ -25,11 +25,13 @@ class Moments(eqx.Module):
     """The mean and the variance of each input of one layer."""
 
     mean: Float[Array, "*stack in"]
+    """The mean of each input."""
     var: Float[Array, "*stack in"]
+    """The variance of each input."""
 
     @staticmethod
     def of(x: Float[Array, "batch in"]) -> "Moments":
-        """The moments of a batch that lies near zero: its variance is the mean square less the squared mean."""
+        """Return the moments of a batch that lies near zero: its variance is the mean square less the squared mean."""
         mean = x.mean(axis=0)
         return Moments(mean, jnp.maximum(jnp.square(x).mean(axis=0) - jnp.square(mean), 0.0))
 
@@ -38,17 +40,19 @@ class Norm(eqx.Module):
     """What normalises the input of one layer: learned scale and shift, around moments that are given."""
 
     scale: Float[Array, "*stack in"]
+    """By what each normalised input is multiplied."""
     shift: Float[Array, "*stack in"]
+    """What is then added to it."""
     moments: Moments | None = None
-    """Those that a network is fixed at; None in one that is being trained."""
+    """The moments that a network is fixed at; None in one that is being trained."""
 
     @staticmethod
     def init(*shape: int) -> "Norm":
-        """The plain normalisation: mean 0 and variance 1."""
+        """Return the plain normalisation, to mean 0 and variance 1, of inputs in an array of this shape."""
         return Norm(jnp.ones(shape), jnp.zeros(shape))
 
     def __call__(self, x: Float[Array, "*batch in"], moments: Moments) -> Float[Array, "*batch in"]:
-        """Y = scale (x - mean) / sqrt(var + epsilon) + shift."""
+        """Return y = scale (x - mean) / sqrt(var + epsilon) + shift."""
         gain = self.scale * jax.lax.rsqrt(moments.var + EPSILON)
         shape = (1,) * (x.ndim - 1) + gain.shape
         return (x - moments.mean.reshape(shape)) * gain.reshape(shape) + self.shift.reshape(shape)
@@ -56,7 +60,7 @@ class Norm(eqx.Module):
     def folded(
         self, weight: Float[Array, "in out"], bias: Float[Array, "out"], moments: Moments
     ) -> tuple[Float[Array, "in out"], Float[Array, "out"]]:
-        """Weight and bias of the layer that normalises its input by itself: `self(x) @ weight + bias`, rearranged.
+        """Return weight and bias of the layer that normalises its input itself: `self(x) @ weight + bias`, rearranged.
 
         Nothing of the batch's size is left to compute but the product, nor in its gradient: this makes a normalised
         update nearly as cheap as a classic one.
@@ -65,22 +69,25 @@ class Norm(eqx.Module):
         return gain[:, None] * weight, bias + (self.shift - moments.mean * gain) @ weight
 
     def inputs(self, start: int | None, stop: int | None) -> "Norm":
-        """The normalisation of some of the inputs alone."""
+        """Return the normalisation of inputs `start` to `stop` alone."""
         return jax.tree.map(lambda leaf: leaf[..., start:stop], self)
 
 
 def norms_of(model: object) -> list[Norm]:
-    """Every normalisation in a model, in the order of its tree."""
+    """Return every normalisation in a model, in the order of its tree."""
     return [leaf for leaf in jax.tree.leaves(model, is_leaf=_is_norm) if _is_norm(leaf)]
 
 
 def fresh_moments(model: object) -> tuple[Moments, ...]:
-    """Running moments of a model that has seen nothing: mean 0 and variance 1 for each of its normalisations."""
+    """Return the running moments of a model that has seen nothing: mean 0 and variance 1 for each normalisation."""
     return tuple(Moments(jnp.zeros_like(norm.scale), jnp.ones_like(norm.scale)) for norm in norms_of(model))
 
 
 def fixed(model: Model, moments: tuple[Moments, ...]) -> Model:
-    """The model with the moments of its normalisations fixed, in the order of its tree; a classic one as it is."""
+    """Return the model with the moments of its normalisations, in the order of its tree, fixed at these.
+
+    A classic model, which has none, is returned as it is.
+    """
     if not moments:
         return model
     norms = [Norm(norm.scale, norm.shift, m) for norm, m in zip(norms_of(model), moments, strict=True)]
@@ -88,17 +95,17 @@ def fixed(model: Model, moments: tuple[Moments, ...]) -> Model:
 
 
 def moved(running: tuple[Moments, ...], seen: tuple[Moments, ...]) -> tuple[Moments, ...]:
-    """Running moments after one more batch."""
+    """Return the running moments after one more batch, whose own moments are `seen`."""
     return jax.tree.map(lambda old, new: MOMENTUM * old + (1.0 - MOMENTUM) * new, running, seen)
 
 
 def dead_units(seen: tuple[Moments, ...]) -> Float[Array, ""]:
-    """Share of the hidden units that answered every example of a batch alike: their inputs to later layers."""
+    """Return the share of the hidden units that answered every example of a batch alike, by the moments seen in it."""
     return jnp.concatenate([(m.var == 0.0).ravel() for m in seen[1:]]).mean()
 
 
 def moments_gap(running: tuple[Moments, ...], seen: tuple[Moments, ...]) -> Float[Array, ""]:
-    """How far a batch's means lie from the running ones, in running standard deviations, on average."""
+    """Return how far a batch's means lie from the running ones, in running standard deviations, on average."""
     gaps = [
         jnp.abs(new.mean - old.mean) * jax.lax.rsqrt(old.var + EPSILON) for old, new in zip(running, seen, strict=True)
     ]

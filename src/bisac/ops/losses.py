@@ -1,4 +1,4 @@
-"""Every loss of the family, each written once. Inputs are batches; what is returned is a mean over them."""
+"""Every loss of the algorithms, each written once. Inputs are batches; what is returned is a mean over them."""
 
 from typing import Literal, NamedTuple
 
@@ -6,32 +6,39 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bisac.ops.gaussian import TanhGaussian
+from bisac.types import Metrics
 
 Spread = Literal["std", "var", "kl"]
 """How the projection loss compares widths: see `projection_loss`."""
 
 
 def squared_error(q: Float[Array, "twin batch"], target: Float[Array, "batch"]) -> Float[Array, ""]:
-    """TD error of both twins: summed over them, for each learns as if alone."""
+    """Return half the squared TD error of the twins, summed over them, for each learns as if alone."""
     return 0.5 * jnp.square(q - target[None]).mean(axis=-1).sum()
 
 
 def reverse_kl_loss(
     log_prob: Float[Array, "batch"], q: Float[Array, "twin batch"], alpha: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """L_r = E[alpha log pi(a|s) - min_j Q_j(s, a)]: alpha KL(pi || q) up to a constant."""
+    """Return L_r = E[alpha log pi(a|s) - min_j Q_j(s, a)]: alpha KL(pi || q) up to a constant."""
     return (alpha * log_prob - q.min(axis=0)).mean()
 
 
 class ProjectionLoss(NamedTuple):
-    """L_f in its two parts."""
+    """L_f in its two parts, each a mean over states."""
 
     mean: Float[Array, ""]
+    """What the distance of the means contributes."""
     spread: Float[Array, ""]
+    """What the difference of the widths contributes."""
+
+    def metrics(self) -> Metrics:
+        """Return the two parts by the names that they have in logs."""
+        return {"penalty_mean": self.mean, "penalty_spread": self.spread}
 
 
 def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Spread) -> ProjectionLoss:
-    """L_f: the distance of the policy from the forward-KL projection, summed over action dimensions.
+    """Return L_f: the distance of the policy from the forward-KL projection, summed over action dimensions.
 
     `std` and `var` (the paper's) are squared differences of the means and of that measure of width. `kl` is
     KL(projection || policy), split into what the means and what the widths contribute.
@@ -51,14 +58,14 @@ def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Sprea
 def temperature_loss(
     log_alpha: Float[Array, ""], entropy: Float[Array, "batch"], target_entropy: float
 ) -> Float[Array, ""]:
-    """Raises alpha while the policy's entropy is below its target, and lowers it above."""
+    """Return the loss that raises alpha while the policy's entropy is below its target, and lowers it above."""
     return log_alpha * (entropy - target_entropy).mean()
 
 
 def policy_gradient_loss(
     log_prob: Float[Array, "batch"], old_log_prob: Float[Array, "batch"], advantage: Float[Array, "batch"], clip: float
 ) -> Float[Array, ""]:
-    """PPO's surrogate -E[min(rho A, clip(rho) A)] with rho = pi / pi_old.
+    """Return PPO's surrogate -E[min(rho A, clip(rho) A)] with rho = pi / pi_old.
 
     Without clipping (an infinite clip) and at pi = pi_old its gradient is that of -E[A log pi]: A2C's.
     """
@@ -69,6 +76,6 @@ def policy_gradient_loss(
 def clipped_value_loss(
     value: Float[Array, "batch"], old_value: Float[Array, "batch"], target: Float[Array, "batch"], clip: float
 ) -> Float[Array, ""]:
-    """Squared error of the value, where moving it further than `clip` from what it was earns nothing."""
+    """Return half the squared error of the value; moving it further than `clip` from what it was earns nothing."""
     near = old_value + jnp.clip(value - old_value, -clip, clip)
     return 0.5 * jnp.maximum(jnp.square(value - target), jnp.square(near - target)).mean()

@@ -2,7 +2,7 @@
 
 For a diagonal Gaussian in x (a = tanh x), the minimiser of KL(q || pi) has the mean and the variance of each
 marginal of q. With q_i proportional to exp(Q_i / alpha) over actions, the change of variables brings in tanh'(x).
-This is the paper's final equation of its appendix on implementation.
+This is the paper's final equation of its appendix on implementation. Where Q_i comes from is not known here.
 """
 
 from typing import NamedTuple
@@ -18,13 +18,15 @@ class Projection(NamedTuple):
     """The projected Gaussian of each action dimension, and whether the grid could resolve it."""
 
     mean: Float[Array, "*n"]
+    """mean*: the mean of the marginal, in x."""
     var: Float[Array, "*n"]
+    """var*: its variance."""
     edge_mass: Float[Array, "*n"]
-    """Probability in the outer tenths of [-b, b]: where it is large, b cuts the marginal off."""
+    """The probability in the outer tenths of [-b, b]: where it is large, b cuts the marginal off."""
 
 
 def project(marginal_q: Float[Array, "*n point"], alpha: Float[Array, ""], grid: Grid) -> Projection:
-    """mean* and var* of exp(Q_i / alpha) in x, from Q_i at `grid.actions`.
+    """Return mean* and var* of exp(Q_i / alpha) in x, from Q_i at `grid.actions`.
 
     The softmax over nodes is the normalised quadrature; it cannot overflow.
     """

@@ -1,6 +1,6 @@
 """Simpson's rule under tanh, and the interpolation that makes evaluating a network on its nodes cheap.
 
-Everything here depends on settings alone, so it is computed once, in float64 NumPy, and enters the
+Everything here depends on hyperparameters alone, so it is computed once, in float64 NumPy, and enters the
 compiled program as constants.
 """
 
@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 FloatArray = np.ndarray
+"""What is computed here, before JAX sees it."""
 
 
 def simpson(bound: float, intervals: int) -> tuple[Float[FloatArray, "node"], Float[FloatArray, "node"]]:
-    """Nodes and weights of the composite Simpson rule on [-bound, bound]."""
+    """Return nodes and weights of the composite Simpson rule with that many intervals on [-bound, bound]."""
     nodes = np.linspace(-bound, bound, intervals + 1)
     weights = np.ones(intervals + 1)
     weights[1:-1:2] = 4.0
@@ -23,14 +24,17 @@ def simpson(bound: float, intervals: int) -> tuple[Float[FloatArray, "node"], Fl
 
 
 def chebyshev_points(count: int) -> Float[FloatArray, "point"]:
-    """Chebyshev points of the second kind on [-1, 1], both ends among them."""
+    """Return that many Chebyshev points of the second kind on [-1, 1], both ends among them."""
     return -np.cos(np.pi * np.arange(count) / (count - 1))
 
 
 def interpolation_matrix(
     points: Float[FloatArray, "point"], targets: Float[FloatArray, "node"]
 ) -> Float[FloatArray, "point node"]:
-    """Barycentric weights that take values at Chebyshev points of the second kind to `targets`."""
+    """Return the matrix that takes values at Chebyshev points of the second kind to values at `targets`.
+
+    It is that of barycentric interpolation: the value at a target is the sum over points of value times entry.
+    """
     weights = (-1.0) ** np.arange(len(points))
     weights[[0, -1]] /= 2.0
     difference = targets[None, :] - points[:, None]  # (point, node)
@@ -48,17 +52,20 @@ class Grid:
     """
 
     bound: float = 5.0
+    """b: the integral is over [-b, b]."""
     intervals: int = 100
+    """The number of Simpson intervals, which is even."""
     points: int = 17
+    """The number of Chebyshev points, or 0."""
 
     @property
     def spacing(self) -> float:
-        """Distance between neighbouring nodes."""
+        """The distance between neighbouring nodes."""
         return 2.0 * self.bound / self.intervals
 
     @cached_property
     def nodes(self) -> Float[FloatArray, "node"]:
-        """Simpson nodes in x."""
+        """The Simpson nodes in x."""
         return simpson(self.bound, self.intervals)[0].astype(np.float32)
 
     @cached_property
@@ -75,7 +82,7 @@ class Grid:
 
     @cached_property
     def interpolation(self) -> Float[FloatArray, "point node"]:
-        """Takes values at `actions` to values at the Simpson nodes."""
+        """The matrix that takes values at `actions` to values at the Simpson nodes."""
         nodes = np.tanh(simpson(self.bound, self.intervals)[0])
         if not self.points:
             return np.eye(len(nodes), dtype=np.float32)

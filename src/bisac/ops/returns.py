@@ -1,4 +1,4 @@
-"""What a value should be: targets of temporal-difference learning."""
+"""What a value should be: targets of temporal-difference learning, and advantages."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 def soft_value(
     q: Float[Array, "twin *batch"], log_prob: Float[Array, "*batch"], alpha: Float[Array, ""]
 ) -> Float[Array, "*batch"]:
-    """V = min_j Q_j - alpha log pi, from one sampled action."""
+    """Return V = min_j Q_j - alpha log pi, from one sampled action."""
     return q.min(axis=0) - alpha * log_prob
 
 
@@ -18,12 +18,15 @@ def td_target(
     next_value: Float[Array, "*batch"],
     gamma: float,
 ) -> Float[Array, "*batch"]:
-    """The target y = r + gamma (1 - terminated) V(s'): the paper's, with the discount and termination it leaves out."""
+    """Return y = r + gamma (1 - terminated) V(s'): the paper's target, with the discount and termination it leaves out.
+
+    `discount` is 0 where the episode terminated, else 1.
+    """
     return reward + gamma * discount * next_value
 
 
 def polyak(online: Float[Array, "*n"], target: Float[Array, "*n"], tau: float) -> Float[Array, "*n"]:
-    """The target parameter moved a fraction tau towards the online one."""
+    """Return the target parameter moved a fraction tau towards the online one."""
     return target + tau * jnp.subtract(online, target)
 
 
@@ -36,8 +39,9 @@ def generalised_advantages(
     gamma: float,
     trace: float,
 ) -> Float[Array, "time env"]:
-    """A_t = sum_k (gamma lambda)^k delta_{t+k} within an episode, with delta = r + gamma (1 - terminated) V(s') - V(s).
+    """Return A_t = sum_k (gamma lambda)^k delta_{t+k}, with delta = r + gamma (1 - terminated) V(s') - V(s).
 
+    The sum is over the steps of an episode, and `trace` is lambda.
     `next_value` is of the observation that the step led to, so a truncated episode bootstraps from its true last one.
     """
     delta = reward + gamma * discount * next_value - value

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
-from bisac.collect.scaling import Scaling
 from bisac.errors import BisacError
 from bisac.nets.actors import Actor
+from bisac.nets.scaled import Statistics, scaled_actor
 from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
 from bisac.types import Spec, require_float32
 
@@ -104,8 +104,8 @@ def load_policy(path: Path) -> Policy:
 
 
 def _fresh_actor(algo: Algorithm[Any], spec: Spec, key: Key[Array, ""]) -> Actor:
-    normaliser = Scaling.init(spec.obs_dim, 1, algo.normalise_observations, rewards=False)
-    return normaliser.around(algo.policy(algo.init(spec, key)))
+    observations = Statistics.init(spec.obs_dim) if algo.normalise_observations else None
+    return scaled_actor(algo.policy(algo.init(spec, key)), observations)
 
 
 @partial(jax.jit, static_argnames="explore")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
+from bisac.machine import cores
 from bisac.storage import exclusive, read_file, write_atomic
 
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
@@ -85,7 +86,7 @@ def provenance() -> dict[str, Any]:
     return {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_VERSIONS},
         "platform": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "command": [_program(sys.argv[0]), *sys.argv[1:]],
     }
 

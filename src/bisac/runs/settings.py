@@ -8,7 +8,7 @@ from typing import Any, get_args
 from tyro.conf import UseAppendAction
 
 from bisac.algos import Algorithm
-from bisac.algos.base import require
+from bisac.validate import require
 from bisac.envs.host.backends import BackendName
 
 @dataclass(frozen=True)

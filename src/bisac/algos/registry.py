@@ -1,0 +1,58 @@
+"""The algorithms by the name users give them: how one is chosen, filled in, and read back from a file.
+
+A new algorithm is a file of its own beside this one, and a line in `REGISTRY`.
+"""
+
+import dataclasses
+import difflib
+from typing import Any
+
+from bisac.algos.base import Algorithm
+from bisac.algos.bidirectional_sac import BidirectionalSAC
+from bisac.algos.ddpg import DDPG, TD3
+from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
+from bisac.algos.ppo import A2C, PPO
+from bisac.algos.sac import SAC
+from bisac.errors import BisacError
+
+REGISTRY: dict[str, type[Algorithm[Any]]] = {
+    "bisac": BidirectionalSAC,
+    "sac": SAC,
+    "forward-sac": ForwardSAC,
+    "forward-sac-actor": ForwardSACActor,
+    "ddpg": DDPG,
+    "td3": TD3,
+    "ppo": PPO,
+    "a2c": A2C,
+}
+"""The class of every algorithm, by the name it has on the command line and in files."""
+
+
+def algorithm_name(algo: Algorithm[Any]) -> str:
+    """Return the name under which users know an algorithm."""
+    return next(name for name, kind in REGISTRY.items() if kind is type(algo))
+
+
+def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) -> Algorithm[Any]:
+    """Return the algorithm of that name with these hyperparameters, or the given one with them replaced."""
+    if isinstance(algo, str) and algo not in REGISTRY:
+        raise BisacError(f"there is no algorithm '{algo}'; there are {', '.join(REGISTRY)}.")
+    kind = REGISTRY[algo] if isinstance(algo, str) else type(algo)
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in hyperparameters:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else f"; it has {', '.join(known)}."
+            raise BisacError(f"{kind.__name__} has no hyperparameter '{name}'{hint}")
+    return kind(**hyperparameters) if isinstance(algo, str) else dataclasses.replace(algo, **hyperparameters)
+
+
+def algorithm_from_json(name: str, hyperparameters: dict[str, Any]) -> Algorithm[Any]:
+    """Return the settled algorithm that a file of ours names: JSON's lists are the tuples that algorithms hold.
+
+    A file that says nothing of normalised critics is older than they are, and means classic ones.
+    """
+    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
+    if any(field.name == "critic_norm" for field in dataclasses.fields(make_algorithm(name, {}))):
+        tuples = {"critic_norm": "none"} | tuples
+    return make_algorithm(name, tuples).settled()
