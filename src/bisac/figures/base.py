@@ -1,4 +1,4 @@
-"""The contract: a figure is a frozen dataclass of its arguments that measures, then draws what it measured."""
+"""The contract of a figure: it is a frozen dataclass of its arguments that measures, then draws what it measured."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ from bisac.runs.folder import provenance
 from bisac.storage import write_atomic
 
 Tell = Callable[[str], None]
-"""How a figure says what it is at."""
+"""How a figure says what it is doing, for whoever waits for it."""
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Made:
     numbers: dict[str, Any]
     """All that the picture shows, as JSON has it; NumPy's arrays and numbers may be among it."""
     pictures: dict[str, bytes]
-    """Files by their ending."""
+    """The contents of the picture's files, by their ending."""
     summary: list[str]
     """The most important numbers, a sentence each."""
 
 
 @dataclass(frozen=True)
 class PaperFigure(ABC):
-    """Arguments of a figure, and how to make it."""
+    """The arguments of a figure, and how to make it."""
 
     out: Path = Path("figures")
     """Folder for the picture (NAME.png, NAME.pdf) and its numbers (NAME.json)."""
 
     @abstractmethod
     def make(self, tell: Tell) -> Made:
-        """Measure and draw."""
+        """Measure, then draw what was measured."""
 
 
 def write_figure(name: str, figure: PaperFigure, tell: Tell) -> tuple[Made, list[Path]]:
@@ -57,7 +57,7 @@ def write_figure(name: str, figure: PaperFigure, tell: Tell) -> tuple[Made, list
 
 
 def plain(value: Any) -> Any:
-    """In JSON's types; None for what is no number."""
+    """Return a value in JSON's types, numbers with six digits; None for what is no number."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Path):
