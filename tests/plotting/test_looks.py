@@ -31,6 +31,8 @@ def test_unknown_variants_have_looks_of_their_own():
         "SAC, entropy_target=-3, vdn-a",
     ]
     assert len({look.colour for look in found.values()}) == 5
+    assert found["bisac-correction"].colour == COLOURS["bisac-correction"]
+    assert looks_of("sac:critic=vdn-a,gamma=0.5")["sac-vdn-a-gamma=0.5"].label == "SAC, VDN-a critic, gamma=0.5"
     many = looks_of(*(f"bisac:epsilon={value}" for value in range(30)))
     assert len({(look.colour, look.line) for look in many.values()}) == 30
 

@@ -158,6 +158,9 @@ def test_curves_meet_at_the_steps_of_the_one_that_has_the_fewest():
 
 
 def test_nothing_is_made_up_where_a_curve_does_not_reach():
+    steps = [np.array([100.0, 500.0]), np.array([100.0, 200.0, 300.0])]
+    grid, _ = statistics.on_common_steps(steps, [np.array([0.0, 7.0]), np.array([1.0, 2.0, 3.0])])
+    np.testing.assert_allclose(grid, [100.0])
     steps = [np.array([700.0, 1400.0]), np.array([1000.0, 2000.0, 3000.0])]
     grid, values = statistics.on_common_steps(steps, [np.array([0.0, 7.0]), np.array([1.0, 2.0, 3.0])])
     np.testing.assert_allclose(grid, [1400.0])
