@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bisac.report.analysis import Analysis
+from bisac.report.words import plain
 from bisac.sweeps.events import RunEnded, RunStarted, SweepEvent, SweepFinished, SweepProgressed
 from bisac.sweeps.folders import LOG
 from bisac.sweeps.plan import Plan, PlannedRun
@@ -27,7 +28,7 @@ def show_plan(
     table.add_row("tasks", ", ".join(plan.envs))
     table.add_row("contestants", ", ".join(contestant.name for contestant in plan.contestants))
     table.add_row("seeds", ", ".join(map(str, plan.seeds)))
-    each = [f"{name} {_plain(value)}" for name, value in plan.hyperparameters.items()]
+    each = [f"{name} {plain(value)}" for name, value in plan.hyperparameters.items()]
     if plan.settings.num_envs:
         each.insert(0, f"num_envs {plan.settings.num_envs}")
     table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {', '.join(each)}" if each else ""))
@@ -38,10 +39,6 @@ def show_plan(
         how = " (guessed from the networks' sizes; measured from the first evaluations on)" if guessed else ""
         table.add_row("time", f"about {duration(seconds)}{how}")
     console.print(table, highlight=False)
-
-
-def _plain(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def duration(seconds: float) -> str:

@@ -21,7 +21,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Made:
-    """What became of a figure."""
+    """A finished figure: its numbers, its pictures, and what to say of it."""
 
     numbers: dict[str, Any]
     """All that the picture shows, as JSON has it; NumPy's arrays and numbers may be among it."""
@@ -49,23 +49,23 @@ def write_figure(name: str, figure: PaperFigure, tell: Tell) -> tuple[Made, list
     made = figure.make(tell)
     arguments = dataclasses.asdict(figure)
     content = {"figure": name, "arguments": arguments, "numbers": made.numbers} | provenance()
-    files = made.pictures | {"json": (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()}
+    files = made.pictures | {"json": (json.dumps(in_json_types(content), indent=1, allow_nan=False) + "\n").encode()}
     paths = [figure.out / f"{name}.{ending}" for ending in files]
     for path, file in zip(paths, files.values(), strict=True):
         write_atomic(path, file)
     return made, paths
 
 
-def plain(value: Any) -> Any:
+def in_json_types(value: Any) -> Any:
     """Return a value in JSON's types, numbers with six digits; None for what is no number."""
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): in_json_types(item) for key, item in value.items()}
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.ndarray | np.generic | jax.Array):
-        return plain(np.asarray(value).tolist())
+        return in_json_types(np.asarray(value).tolist())
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [in_json_types(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

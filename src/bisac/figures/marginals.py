@@ -59,7 +59,7 @@ class MarginalsFigure(PaperFigure):
         require(self, "even and from 2 to 1000", lambda v: 2 <= v <= 1000 and v % 2 == 0, "intervals")
 
     def make(self, tell: Tell) -> Made:
-        """Compare on every checkpoint, then draw."""
+        """Compare the marginals at every checkpoint, then draw them."""
         sources, grid = read_sources(self.runs, "marginals"), exact_grid(self.bound, self.intervals)
         exactly = sources[0].action_dim <= MOST_DIMENSIONS
         compared = [self._compare(source, grid, exactly, tell) for source in sources]

@@ -73,7 +73,7 @@ class ProjectionFigure(PaperFigure):
             raise BisacError(f"--states must be at most --batch, got {self.states} and {self.batch}.")
 
     def make(self, tell: Tell) -> Made:
-        """Take the steps at every checkpoint, measure, draw."""
+        """Take both steps at every checkpoint and measure where they lead, then draw that."""
         sources, grid = read_sources(self.runs, "projection"), exact_grid(self.bound, self.intervals)
         if (dims := sources[0].action_dim) > MOST_DIMENSIONS:
             raise BisacError(

@@ -59,7 +59,7 @@ def _presets(analysis: Analysis) -> str:
 
 
 def _mixed(analysis: Analysis) -> str:
-    """Say it where runs were not made alike."""
+    """Warn where runs were made by different versions or on different platforms."""
     texts = [
         f"The runs differ in their {name}: {escape(plain(values))}."
         for name in ("versions", "platform")

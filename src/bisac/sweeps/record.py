@@ -48,7 +48,7 @@ class SweepRecord:
 
 
 def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable[[str], float]) -> SweepRecord:
-    """SweepRecord a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change.
+    """Record a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change.
 
     `command` is what makes the plan when typed; `random_return` measures a task that the record does not
     know yet.
