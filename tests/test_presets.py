@@ -8,7 +8,8 @@ from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
 from bisac.presets import FAST, FAST_ENVS, GAMMA, HYPERPARAMETERS, preset
 from bisac.runs.settings import Settings
-from bisac.sweeps.plan import Plan, parse_contestant
+from bisac.sweeps.contestants import parse_contestant
+from bisac.sweeps.plan import Plan
 
 TASKS = sorted({*GAMMA, *(task for tasks in HYPERPARAMETERS.values() for task in tasks)})
 

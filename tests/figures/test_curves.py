@@ -1,10 +1,12 @@
+"""Learning curves of made-up runs."""
+
 import json
 
 import numpy as np
 import pytest
 
 from bisac.errors import BisacError
-from bisac.figures.curves import Curves, band, statistic_of
+from bisac.figures.curves import CurvesFigure
 
 
 def write_run(folder, algo="sac", seed=0, returns=(1.0, 2.0), env="Hopper-v5", start=1000, **hyperparameters):
@@ -12,31 +14,28 @@ def write_run(folder, algo="sac", seed=0, returns=(1.0, 2.0), env="Hopper-v5", s
     run = {"seed": seed, "num_envs": 1, "env_arg": []}
     config = {"env": env, "algo": algo, "hyperparameters": hyperparameters, "run": run}
     (folder / "config.json").write_text(json.dumps(config))
-    rows = "".join(f"{start * (i + 1)},{value}\n" for i, value in enumerate(returns))
-    (folder / "progress.csv").write_text(f"step,eval_return\n{rows}")
+    rows = "".join(f"{start * (i + 1)},{i},{value}\n" for i, value in enumerate(returns))
+    (folder / "progress.csv").write_text(f"step,wall_time,eval_return\n{rows}")
 
 
 def make(tmp_path, **settings):
-    return Curves(runs=(tmp_path,), **settings).make(lambda text: None)
+    return CurvesFigure(runs=(tmp_path,), **settings).make(lambda text: None)
 
 
-def test_statistics_of_known_numbers():
-    returns = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])
-    assert statistic_of(returns, "mean") == pytest.approx(21.2)
-    assert statistic_of(returns, "iqm") == pytest.approx(2.0)
-    assert statistic_of(returns[:3], "iqm") == pytest.approx(1.0)
+@pytest.mark.parametrize(("statistic", "expected"), [("mean", 21.2), ("iqm", 2.0)])
+def test_statistics_of_known_numbers(statistic, expected, tmp_path):
+    for seed, value in enumerate((0.0, 1.0, 2.0, 3.0, 100.0)):
+        write_run(tmp_path / str(seed), seed=seed, returns=(value,))
+    (group,) = make(tmp_path, statistic=statistic).numbers["groups"]
+    np.testing.assert_allclose(group[statistic], [expected])
+    assert group["low"][0] < expected < group["high"][0]
 
 
-def test_band_covers_the_mean_as_often_as_it_says():
-    draws = np.random.default_rng(0)
-    samples = draws.normal(size=(200, 20, 1))
-    inside = [low[0] <= 0.0 <= high[0] for low, high in (band(s, "mean", 0.8, resamples=300) for s in samples)]
-    assert 0.7 < np.mean(inside) < 0.9
-
-
-def test_band_of_one_seed_is_refused():
-    with pytest.raises(BisacError, match="at least two seeds"):
-        band(np.ones((1, 3)), "mean", 0.95)
+def test_band_is_narrower_at_less_confidence(tmp_path):
+    for seed in range(5):
+        write_run(tmp_path / str(seed), seed=seed, returns=(float(seed**2),))
+    (wide,), (narrow,) = (make(tmp_path, confidence=each).numbers["groups"] for each in (0.95, 0.5))
+    assert wide["low"][0] < narrow["low"][0] < narrow["high"][0] < wide["high"][0]
 
 
 def test_seeds_are_grouped_and_setups_kept_apart(tmp_path):
@@ -67,7 +66,7 @@ def test_seeds_of_different_length_meet_at_common_steps(tmp_path):
     ("others", "message"),
     [
         (dict(seed=0), "of the same seed and setup"),
-        (dict(seed=1, start=700), "never evaluated at the same step"),
+        (dict(seed=1, start=700, returns=(1.0,)), "evaluated at no common stretch of steps"),
         (dict(returns=()), "no evaluation yet"),
         (dict(algo="dqn"), "algorithm that this bisac does not know"),
     ],
@@ -83,4 +82,4 @@ def test_no_runs(tmp_path):
     with pytest.raises(BisacError, match="no run folder"):
         make(tmp_path)
     with pytest.raises(BisacError, match="needs one RUN"):
-        Curves().make(lambda text: None)
+        CurvesFigure().make(lambda text: None)

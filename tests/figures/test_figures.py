@@ -17,10 +17,9 @@ from bisac.algos import SAC, BidirectionalSAC, ForwardSAC
 from bisac.cli import run
 from bisac.collect.learning import current_policy
 from bisac.figures import FIGURES, vdna
-from bisac.figures.marginals import correlation
+from bisac.figures.marginal_errors import correlation
 from bisac.figures.sources import read_sources
 from bisac.nets.normalisation import fixed
-from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.checkpoint.contents import load_learned
 from bisac.runs.checkpoint.manifest import read_manifest
@@ -230,12 +229,6 @@ def test_bad_input_gets_one_sentence(arguments, message, runs, tmp_path, capsys,
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-
-
-def test_every_algorithm_has_a_look_of_its_own():
-    assert set(bisac.algos.REGISTRY) <= set(COLOURS)
-    assert set(COLOURS) == set(LINE_STYLES) == set(LABELS)
-    assert len(set(COLOURS.values())) == len(set(LINE_STYLES.values())) == len(COLOURS)
 
 
 def test_correlation_against_numpy():

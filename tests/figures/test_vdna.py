@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from bisac.figures.boltzmann import exact_grid, moments
-from bisac.figures.vdna import Target, fit, log_marginals, log_target, make_target, true_marginals
+from bisac.figures.vdna_fit import Target, fit, log_marginals, log_target, make_target, true_marginals
 
 GRID = exact_grid(4.0, 160)
 log_density = jax.jit(jax.vmap(log_target, (None, 0)))

@@ -1,13 +1,11 @@
-"""Reports: what they say of made-up sweeps, and the page in a real browser."""
+"""Reports: what they say of made-up sweeps; the page's content here, the page in a browser in test_browser.py."""
 
 import csv
 import dataclasses
 import html
 import json
-import os
 import re
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -15,14 +13,13 @@ from made_up_sweep import make_up
 
 from bisac.cli import run
 from bisac.errors import BisacError
-from bisac.report import figures, statistics
-from bisac.report.analysis import analyse
+from bisac.plotting import statistics
+from bisac.report import figures
+from bisac.report.analyse import analyse
 from bisac.report.data import read_sweep
-from bisac.report.look import looks
 from bisac.report.page import render_page
 from bisac.report.tables import to_latex
 from bisac.report.write import write_report
-from bisac.sweeps.plan import parse_contestant
 
 GAINS = {"bisac": 2.0, "forward-sac": 1.0}
 UNFINISHED = [("Hopper-v5", "bisac", 3)]
@@ -206,11 +203,10 @@ def test_task_on_which_the_reference_learned_nothing_is_left_out(tmp_path):
 )
 def test_reference_must_have_gained_more_than_twice_its_error(gained, usable, tmp_path):
     data = read_sweep(make_up(tmp_path, ("sac",), ("Hopper-v5",), seeds=4, points=10))
-    curves = [
-        dataclasses.replace(curve, returns=np.full_like(curve.returns, 20.0 + gain))
-        for curve, gain in zip(data.curves, gained, strict=True)
-    ]
-    [scale] = analyse(dataclasses.replace(data, curves=curves), None).scales
+    flat = [dataclasses.replace(run.evaluations, returns=np.full(10, 20.0 + gain))
+            for run, gain in zip(data.runs, gained, strict=True)]  # fmt: skip
+    runs = [dataclasses.replace(run, evaluations=each) for run, each in zip(data.runs, flat, strict=True)]
+    [scale] = analyse(dataclasses.replace(data, runs=runs), None).scales
     assert scale.one == pytest.approx(20.0 + np.mean(gained))
     assert scale.usable is usable
 
@@ -243,97 +239,6 @@ def test_nothing_to_report_is_told(tmp_path, capsys):
     shutil.rmtree(sweep / "Hopper-v5")
     assert run(["report", str(sweep)]) == 2
     assert "no run in" in capsys.readouterr().err
-
-
-def test_unknown_variants_have_looks_of_their_own():
-    texts = ["sac", "bisac:refinement=correction", "bisac:refinement=correction,epsilon=1", "sac:critic_lr=1e-5",
-             "sac:entropy_target=-3,critic=vdn-a"]  # fmt: skip
-    found = looks([parse_contestant(text) for text in texts])
-    assert [look.label for look in found.values()] == [
-        "SAC",
-        "Bidirectional SAC, correction",
-        "Bidirectional SAC, correction, epsilon=1",
-        "SAC, critic_lr=1e-05",
-        "SAC, entropy_target=-3, vdn-a",
-    ]
-    assert len({look.colour for look in found.values()}) == 5
-    many = looks([parse_contestant(f"bisac:epsilon={value}") for value in range(30)])
-    assert len({(look.colour, look.line) for look in many.values()}) == 30
-
-
-# In a browser.
-
-USE = """
-<script>
-window.addEventListener("load", async () => {
-  while (document.body.dataset.ready !== "yes") await new Promise(done => setTimeout(done, 20));
-  const chart = name => document.getElementById(name);
-  const seen = () => chart("curve-0").data.filter(t => t.meta === "bisac").map(t => t.visible !== false);
-  const axis = () => [chart("curve-0").layout.xaxis.title.text, Math.max(...chart("curve-0").data[0].x)];
-  const found = {
-    charts: charts.map(c => [c.name, chart(c.name).querySelectorAll("svg.main-svg path, svg.main-svg text").length]),
-    before: seen(), steps: axis(),
-  };
-  document.querySelector('.chip[data-contestant="bisac"]').click();
-  document.getElementById("by-time").click();
-  await new Promise(done => setTimeout(done, 50));
-  found.hidden = seen();
-  found.rows = document.querySelectorAll('tr.hidden[data-contestant="bisac"]').length;
-  found.time = axis();
-  document.querySelector('.chip[data-contestant="bisac"]').click();
-  document.getElementById("by-steps").click();
-  await new Promise(done => setTimeout(done, 50));
-  found.after = seen();
-  found.again = axis();
-  document.body.insertAdjacentHTML("beforeend", "<div id='found'>" + JSON.stringify(found) + "</div>");
-});
-</script></body>
-"""
-
-
-@pytest.fixture(scope="module")
-def browsed(report, tmp_path_factory):
-    """What a browser says of the page on its console, and what the page has become after a few clicks."""
-    browser = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-    )
-    assert browser, "the page is tested in a real browser: install Chromium (apt-get install chromium)."
-    used = tmp_path_factory.mktemp("browser")
-    (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={used / 'profile'}",
-             "--enable-logging=stderr", "--virtual-time-budget=10000", "--window-size=1300,2000",
-             "--dump-dom"]  # fmt: skip
-    command = [browser, *flags, f"file://{used / 'page.html'}"]
-    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
-    found = re.search(r'<div id="found">(.*?)</div>', result.stdout)
-    assert found, result.stderr
-    return re.findall(r"CONSOLE[^\n]*", result.stderr), json.loads(html.unescape(found[1]))
-
-
-def test_page_loads_without_a_word_on_the_console(browsed):
-    assert browsed[0] == []
-
-
-def test_every_chart_is_drawn(browsed):
-    drawn = dict(browsed[1]["charts"])
-    assert set(drawn) == {"curve-0", "curve-1", "aggregates", "improvement", "profiles", "efficiency", "cost"}
-    assert all(count > 20 for count in drawn.values()), drawn
-
-
-def test_contestant_is_hidden_everywhere_and_comes_back(browsed):
-    found = browsed[1]
-    assert set(found["before"]) == set(found["after"]) == {True}
-    assert set(found["hidden"]) == {False}
-    assert found["rows"] == 4  # a verdict, two tasks, and all of them
-
-
-def test_axis_switches_between_steps_and_time(browsed, report):
-    found = browsed[1]
-    assert found["steps"] == found["again"] == ["environment steps", 20_000]
-    assert found["time"][0].startswith("hours")
-    assert found["time"][1] == pytest.approx(max(report[0].curves[0].seconds) / 3600)
 
 
 def test_sweep_that_does_not_know_a_random_policys_return_is_refused(tmp_path):

@@ -1,15 +1,28 @@
-"""A sweep's folder with curves that nobody trained, for the report."""
-
-import json
+"""Sweeps that nobody trained: a whole one with curves for the report, and single runs that have come so far."""
 
 import numpy as np
 
 from bisac.runs.folder import RunFolder
 from bisac.runs.settings import Settings, to_config
-from bisac.sweeps.plan import Plan, parse_contestant
+from bisac.sweeps.contestants import parse_contestant
+from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol
 
 CONTESTANTS = ("sac", "sac:critic=vdn-a", "bisac", "bisac:refinement=correction", "forward-sac", "forward-sac-actor")
+
+PLAN = Plan(("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), Settings(steps=100), {})
+"""A little sweep: two contestants with two seeds of 100 steps."""
+
+
+def pretend(run, step, seconds=None, policy=True):
+    """Leave a run folder that has come so far, with a line that is being written."""
+    folder = RunFolder(run.folder)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    folder.write_config(to_config(run.env, run.algorithm, run.settings))
+    (run.folder / "sweep.log").touch()
+    folder.progress.write_text(f"step,wall_time,eval_return\n{step},{seconds or step / 10},1.5\n{step + 1},")
+    if policy:
+        folder.policy.write_bytes(b"")
 
 
 def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfCheetah-v5"), seeds=5, points=50,
@@ -36,7 +49,3 @@ def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfC
         lines = [f"{step},{step * pace:.3f},{value!r}\n" for step, value in zip(steps, returns.tolist(), strict=False)]
         RunFolder(run.folder).progress.write_text("".join(["step,wall_time,eval_return\n", *lines]))
     return folder
-
-
-def read_json(path):
-    return json.loads(path.read_text())

@@ -8,8 +8,9 @@ import pytest
 from bisac.cli.train import parse_train
 from bisac.errors import BisacError
 from bisac.runs.settings import Settings
+from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
 from bisac.sweeps.estimate import OVERHEAD, RATE, START, guess_seconds
-from bisac.sweeps.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.sweeps.plan import Plan, parse_seeds
 from bisac.types import Spec
 
 

@@ -7,7 +7,8 @@ import pytest
 from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder
 from bisac.runs.settings import Settings, to_config
-from bisac.sweeps.plan import Plan, parse_contestant
+from bisac.sweeps.contestants import parse_contestant
+from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol, read_record
 
 COMMAND = ["bisac", "sweep", "plan"]

@@ -1,8 +1,6 @@
-"""Sweeps: what is begun, gone on with and left alone; and as a user meets them, in processes."""
+"""Sweeps as a user meets them: commands in processes, on this machine and on a Ray cluster."""
 
 import csv
-import errno
-import io
 import json
 import os
 import signal
@@ -13,156 +11,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from rich.console import Console
 
 from bisac.cli import run
 from bisac.cli.arguments import from_file
 from bisac.cli.sweep import parse_sweep
-from bisac.display.sweep import SweepDisplay
 from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder
-from bisac.runs.settings import Settings, to_config
 from bisac.storage import exclusive
-from bisac.sweeps.execute import Ended, Progress, execute, progress_of, remaining_seconds
-from bisac.sweeps.plan import Plan, parse_contestant
 from bisac.sweeps.record import read_record
 
 pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
-
-PLAN = Plan(("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), Settings(steps=100), {})
-
-
-def pretend(run, step, seconds=None, policy=True):
-    """A run folder that has come so far."""
-    folder = RunFolder(run.folder)
-    run.folder.mkdir(parents=True, exist_ok=True)
-    folder.write_config(to_config(run.env, run.algorithm, run.settings))
-    (run.folder / "sweep.log").touch()
-    folder.progress.write_text(f"step,wall_time,eval_return\n{step},{seconds or step / 10},1.5\n{step + 1},")
-    if policy:
-        folder.policy.write_bytes(b"")
-
-
-class PretendEngine:
-    """Ends each run at the next look; `codes` says how, by folder's last two names."""
-
-    slots = 2
-
-    def __init__(self, codes=(), on_start=None):
-        self.codes, self.on_start, self.started, self.running, self.told = dict(codes), on_start, [], [], []
-
-    def room(self):
-        return len(self.running) < self.slots
-
-    def start(self, run):
-        self.started.append("/".join(run.folder.parts[-2:]))
-        self.running.append(run)
-        if self.on_start:
-            self.on_start(self)
-
-    def ended(self):
-        ended = [Ended(run, self.codes.get("/".join(run.folder.parts[-2:]), 0)) for run in self.running]
-        for each in ended:
-            pretend(each.run, 50 if each.code else 100)
-        self.running = []
-        return ended
-
-    def stop(self, number):
-        self.told.append(number)
-
-    def close(self):
-        self.told.append("closed")
-
-
-class Silent:
-    """Watches, and says nothing."""
-
-    def started(self, run): ...
-
-    def ended(self, ended, progress): ...
-
-    def show(self, watched): ...
-
-
-def test_only_what_is_not_complete_is_run_and_a_failure_stops_nothing_else(tmp_path):
-    runs = list(PLAN.runs(tmp_path))
-    pretend(runs[0], 100)
-    pretend(runs[1], 100, policy=False)  # killed before it wrote its policy
-    engine = PretendEngine({"bisac/seed0": 2})
-    outcome = execute(runs, engine, Silent())
-    assert engine.started == ["bisac/seed0", "sac/seed1", "bisac/seed1"]
-    assert outcome.failed == {runs[1].folder: "exit code 2"}
-    assert outcome.complete == [runs[0], runs[2], runs[3]]
-    again = PretendEngine()
-    assert execute(runs, again, Silent()).failed == {}
-    assert again.started == ["bisac/seed0"]
-
-
-def test_signal_is_passed_on_and_nothing_more_is_started(tmp_path):
-    engine = PretendEngine(on_start=lambda _: signal.raise_signal(signal.SIGTERM))
-    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
-    outcome = execute(list(PLAN.runs(tmp_path)), engine, Silent())
-    assert engine.started == ["sac/seed0"]
-    assert outcome.stopped_by == signal.SIGTERM
-    assert engine.told == [signal.SIGTERM, "closed"]
-
-
-def test_run_that_cannot_be_started_stops_no_other(tmp_path):
-    def refuse_first(engine):
-        if len(engine.started) == 1:
-            engine.running.pop()
-            raise OSError(errno.ENOSPC, "No space left on device", "sweep.log")
-
-    runs = list(PLAN.runs(tmp_path))
-    outcome = execute(runs, PretendEngine(on_start=refuse_first), Silent())
-    assert outcome.failed == {runs[0].folder: "No space left on device: sweep.log"}
-    assert outcome.complete == runs[1:]
-
-
-def test_runs_save_themselves_when_the_sweep_fails(tmp_path):
-    class Fails(Silent):
-        def show(self, watched):
-            raise RuntimeError("no terminal")
-
-    engine = PretendEngine()
-    engine.ended = lambda: PretendEngine.ended(engine) if engine.told else []
-    with pytest.raises(RuntimeError, match="no terminal"):
-        execute(list(PLAN.runs(tmp_path)), engine, Fails())
-    assert engine.told == [signal.SIGTERM, "closed"]
-    assert engine.running == []  # it was waited for
-
-
-def test_runs_of_which_only_numbers_were_kept_are_left_alone(tmp_path):
-    runs = list(PLAN.runs(tmp_path))
-    for planned in runs:
-        pretend(planned, 100, policy=False)
-        (planned.folder / "sweep.log").unlink()
-    RunFolder(runs[1].folder).checkpoints.mkdir()  # there is something to go on with
-    engine = PretendEngine()
-    execute(runs, engine, Silent())
-    assert engine.started == ["bisac/seed0"]
-
-
-def test_progress_ignores_a_line_that_is_being_written(tmp_path):
-    planned = next(PLAN.runs(tmp_path))
-    assert progress_of(planned) == Progress(0, 0.0, None, None, False)
-    pretend(planned, 40, seconds=20.0)
-    assert progress_of(planned) == Progress(40, 20.0, 1.5, 2.0, False)
-
-
-def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
-    runs = list(PLAN.runs(tmp_path))
-    told = {run.folder: progress_of(run) for run in runs}
-    assert remaining_seconds(runs, told, 2) is None
-    pretend(runs[0], 100, seconds=50.0)  # sac: half a second a step
-    pretend(runs[1], 10, seconds=20.0)  # bisac: two
-    told = {run.folder: progress_of(run) for run in runs}
-    # 90 steps of bisac, 100 of sac, 100 of bisac.
-    assert remaining_seconds(runs, told, 2) == pytest.approx((180 + 50 + 200) / 2)
-    assert remaining_seconds(runs, told, 8) == pytest.approx(200)
-
-
-# As a user meets it.
 
 PLAN_FILE = """
 env = ["Pendulum-v1"]
@@ -236,32 +94,6 @@ def test_sweep_trains_what_the_file_says(swept):
         assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
         assert config["cores"] == 1  # pinned
         assert f"Pendulum-v1 sac seed {seed}: done, return" in output
-
-
-def test_failed_run_is_told_with_its_last_words(tmp_path):
-    planned = next(PLAN.runs(tmp_path))
-    planned.folder.mkdir(parents=True)
-    (planned.folder / "sweep.log").write_text("one\ntwo\nbisac: training diverged: [q] became nan\n")
-    said = io.StringIO()
-    display = SweepDisplay(Console(file=said))
-    display.ended(Ended(planned, 2), progress_of(planned))
-    lines = said.getvalue().splitlines()
-    assert lines[0].startswith(f"Pendulum-v1 sac seed 0: failed with exit code 2; {planned.folder}/sweep.log")
-    assert lines[-1] == "    bisac: training diverged: [q] became nan"
-
-
-@pytest.mark.parametrize(
-    ("code", "problem", "words"),
-    [
-        (130, "", "stopped, and saved"),
-        (-15, "", "stopped"),  # too early to hear it
-        (None, "Permission denied: /x", "failed with Permission denied: /x"),
-    ],
-)
-def test_what_is_said_of_a_run_that_ends_early(code, problem, words, tmp_path):
-    planned, said = next(PLAN.runs(tmp_path)), io.StringIO()
-    SweepDisplay(Console(file=said)).ended(Ended(planned, code, problem), progress_of(planned))
-    assert said.getvalue() == f"Pendulum-v1 sac seed 0: {words}\n"
 
 
 def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
@@ -401,3 +233,10 @@ def test_bad_input_is_told_before_anything_runs(arguments, problem, tmp_path, ca
     assert run(["sweep", *known, *arguments]) == 2
     assert problem in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
+
+
+def test_missing_ray_is_told_with_a_command_that_works_from_a_clone(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    known = ["--env", "Pendulum-v1", "--algo", "sac", "--steps", "10", "--out", str(tmp_path / "s")]
+    assert run(["sweep", *known, "--engine", "ray"]) == 2
+    assert "in bisac's folder: pip install '.[ray]'." in " ".join(capsys.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""`bisac figure`."""
+"""The command `bisac figure`: draw one of the paper's figures, or list them."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,7 +10,7 @@ from bisac.figures import FIGURES, write_figure
 
 
 def run_figure(arguments: list[str], console: Console) -> int:
-    """Draw a figure, or say which there are."""
+    """Run the command: draw a figure, or say which there are; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
         figures = Table("figure", "what it shows", title="bisac figure NAME [RUN ...] [--out DIR]", box=None)
         figures.title_justify = "left"

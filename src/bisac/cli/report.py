@@ -1,4 +1,4 @@
-"""`bisac report`."""
+"""The command `bisac report`: write a sweep's report, and say in short what it says."""
 
 import dataclasses
 from pathlib import Path
@@ -25,7 +25,7 @@ class ReportCommand:
 
 
 def run_report(arguments: list[str], console: Console) -> int:
-    """Write a sweep's report."""
+    """Run the command; returns its exit code."""
     command = parse(ReportCommand, "report", arguments)
     page = command.out or command.sweep / "report" / "report.html"
     with console.status("gathering and resampling"):

@@ -1,4 +1,4 @@
-"""`bisac sweep`."""
+"""The command `bisac sweep`: from what was typed to a plan, an engine, and a sweep that is shown while it goes."""
 
 import dataclasses
 import shlex
@@ -18,11 +18,15 @@ from bisac.errors import BisacError
 from bisac.machine import cores
 from bisac.runs.settings import Settings
 from bisac.storage import exclusive
+from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
+from bisac.sweeps.engines.base import Engine
 from bisac.sweeps.engines.local import LocalEngine
 from bisac.sweeps.engines.ray import RayEngine
 from bisac.sweeps.estimate import guess_seconds
-from bisac.sweeps.execute import Engine, execute, progress_of, remaining_seconds
-from bisac.sweeps.plan import Plan, parse_contestant, parse_hyperparameters, parse_seeds, vary
+from bisac.sweeps.events import SweepFinished
+from bisac.sweeps.execute import execute
+from bisac.sweeps.plan import Plan, PlannedRun, parse_seeds
+from bisac.sweeps.progress import progress_of, remaining_seconds
 from bisac.sweeps.record import enrol
 from bisac.types import Spec
 
@@ -63,9 +67,9 @@ class SweepCommand:
     engine: Literal["local", "ray"] = "local"
     """Where to run: on this machine, or on a Ray cluster whose nodes share the sweep's folder."""
     address: str | None = None
-    """The Ray cluster's, such as auto or ray-head:6379; by default a cluster of this machine alone is started."""
+    """The Ray cluster's address, such as auto or ray-head:6379; by default one of this machine alone is started."""
     cores: int = 1
-    """Cores of each run."""
+    """Cores that each run is pinned to."""
     jobs: int | None = None
     """Runs at a time on this machine; by default as many as its cores allow."""
     dry_run: bool = False
@@ -73,7 +77,7 @@ class SweepCommand:
 
 
 def run_sweep(arguments: list[str], console: Console) -> int:
-    """Run a sweep."""
+    """Run the command; returns its exit code."""
     words = _with_file(arguments)
     command, plan = parse_sweep(words)
     specs = {env: _spec(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
@@ -92,23 +96,33 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
         with console.status("measuring what a random policy gets"):
             enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(env, command.env_arg))
-        with SweepDisplay(console) as display:
-            outcome = execute(runs, engine, display)
+        outcome = _execute(runs, engine, console)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
     if outcome.stopped_by is not None:
         return 128 + outcome.stopped_by
     return 1 if outcome.failed else 0
 
 
+def _execute(runs: list[PlannedRun], engine: Engine, console: Console) -> SweepFinished:
+    """Run the sweep and show its events; returns the last of them."""
+    outcome = None
+    with SweepDisplay(console) as display, execute(runs, engine) as events:
+        for event in events:
+            display.show(event)
+            outcome = event
+    assert isinstance(outcome, SweepFinished)
+    return outcome
+
+
 def _with_file(arguments: list[str]) -> list[str]:
-    """The arguments, with those of the file that stands first in its place."""
+    """Return the arguments, with those of the file that stands first in its place."""
     if arguments and arguments[0].endswith(".toml"):
         return [*from_file(Path(arguments[0]), arguments[1:]), *arguments[1:]]
     return arguments
 
 
 def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
-    """What was typed, and the plan it makes."""
+    """Return what was typed, and the plan it makes."""
     algos = [parse_contestant(word) for word in flag_words(arguments, "algo")]
     words, hyperparameters = parse_hyperparameters(arguments, algos)
     command = parse(SweepCommand, "sweep", words)

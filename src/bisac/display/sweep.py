@@ -1,4 +1,4 @@
-"""What a user sees of a sweep in the terminal."""
+"""What a user sees of a sweep and of its report in the terminal; it only shows events and numbers."""
 
 import time
 from collections.abc import Sequence
@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bisac.report.analysis import Analysis
-from bisac.sweeps.execute import LOG, Ended, Progress, SweepOutcome, Watched
+from bisac.report.words import plain
+from bisac.sweeps.events import RunEnded, RunStarted, SweepEvent, SweepFinished, SweepProgressed
+from bisac.sweeps.folders import LOG
 from bisac.sweeps.plan import Plan, PlannedRun
 
 LINE_EVERY = 60.0
@@ -21,12 +23,12 @@ LINE_EVERY = 60.0
 def show_plan(
     plan: Plan, runs: int, complete: int, slots: int, seconds: float, guessed: bool, console: Console
 ) -> None:
-    """The plan, before anything is run."""
+    """Show the plan, before anything is run."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_row("tasks", ", ".join(plan.envs))
     table.add_row("contestants", ", ".join(contestant.name for contestant in plan.contestants))
     table.add_row("seeds", ", ".join(map(str, plan.seeds)))
-    each = [f"{name} {_plain(value)}" for name, value in plan.hyperparameters.items()]
+    each = [f"{name} {plain(value)}" for name, value in plan.hyperparameters.items()]
     if plan.settings.num_envs:
         each.insert(0, f"num_envs {plan.settings.num_envs}")
     table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {', '.join(each)}" if each else ""))
@@ -39,12 +41,8 @@ def show_plan(
     console.print(table, highlight=False)
 
 
-def _plain(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 def duration(seconds: float) -> str:
-    """A time in words."""
+    """Return a time in words."""
     minutes = seconds / 60
     if minutes < 1.5:
         return f"{seconds:.0f} s"
@@ -55,7 +53,7 @@ def duration(seconds: float) -> str:
 
 
 class SweepDisplay:
-    """A live table on a terminal; elsewhere a line when a run starts or ends, and one a minute for the whole."""
+    """Shows a live table on a terminal; elsewhere a line when a run starts or ends, and one a minute for the whole."""
 
     def __init__(self, console: Console):
         self._console = console
@@ -71,42 +69,50 @@ class SweepDisplay:
         if self._live:
             self._live.stop()
 
-    def started(self, run: PlannedRun) -> None:
-        """Name the run."""
-        if not self._live:
-            self._say(f"{_name(run)}: started")
+    def show(self, event: SweepEvent) -> None:
+        """Show one event of the sweep; its end is for `show_sweep_outcome`."""
+        match event:
+            case RunStarted(run):
+                if not self._live:
+                    self._say(f"{_name(run)}: started")
+            case RunEnded():
+                self._show_ended(event)
+            case SweepProgressed():
+                self._show_progress(event)
+            case SweepFinished():
+                pass
 
-    def ended(self, ended: Ended, progress: Progress) -> None:
-        """Say how it ended; of a failed run, the last it said."""
-        run, log = ended.run, ended.run.folder / LOG
+    def _show_ended(self, event: RunEnded) -> None:
+        """Say how a run ended; of a failed one, the last it said."""
+        process, progress = event.process, event.progress
+        run, log = process.run, process.run.folder / LOG
         if progress.complete:
             self._say(f"{_name(run)}: done, return {_number(progress.eval_return)}, {duration(progress.seconds)}")
-        elif ended.stopped:
-            self._say(f"{_name(run)}: stopped" + (", and saved" if (ended.code or 0) > 0 else ""))
+        elif process.stopped:
+            self._say(f"{_name(run)}: stopped" + (", and saved" if (process.code or 0) > 0 else ""))
         else:
             said = log.read_text(errors="replace").splitlines()[-50:] if log.exists() else []
             last = [line for line in said if line.strip()][-3:]
             where = f"; {escape(str(log))} ends with:" if last else ""
-            self._say(f"[red]{_name(run)}: failed[/] with {escape(ended.reason)}{where}")
+            self._say(f"[red]{_name(run)}: failed[/] with {escape(process.reason)}{where}")
             for line in last:
                 self._say(f"    {escape(line)}")
 
-    def show(self, watched: Watched) -> None:
-        """Bring the table up to date."""
+    def _show_progress(self, event: SweepProgressed) -> None:
         if self._live:
-            self._live.update(self._table(watched), refresh=True)
+            self._live.update(self._table(event), refresh=True)
         elif time.monotonic() - self._told > LINE_EVERY:
             self._told = time.monotonic()
-            self._say(_summary(watched))
+            self._say(_summary(event))
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
-    def _table(self, watched: Watched) -> RenderableType:
+    def _table(self, event: SweepProgressed) -> RenderableType:
         table = Table("task", "contestant", "seed", "", "step", "return", "steps/s", "left", box=None, pad_edge=False)
-        shown = [run for run in watched.runs if run.folder in watched.running][: max(4, self._console.height - 6)]
+        shown = [run for run in event.runs if run.folder in event.running][: max(4, self._console.height - 6)]
         for run in shown:
-            told = watched.told[run.folder]
+            told = event.told[run.folder]
             left = duration((run.settings.steps - told.step) / told.rate) if told.rate else ""
             table.add_row(
                 run.env,
@@ -118,13 +124,13 @@ class SweepDisplay:
                 f"{told.rate:,.0f}" if told.rate else "",
                 left,
             )
-        return Group(table, Text(_summary(watched), style="bold"))
+        return Group(table, Text(_summary(event), style="bold"))
 
 
 def show_sweep_outcome(
-    outcome: SweepOutcome, runs: Sequence[PlannedRun], out: str, again: str, console: Console
+    outcome: SweepFinished, runs: Sequence[PlannedRun], out: str, again: str, console: Console
 ) -> None:
-    """The summary at the end of a sweep, and what to type next."""
+    """Show the summary at the end of a sweep, and what to type next."""
     lines = [f"{len(outcome.complete)} of {len(runs)} runs complete in {out}"]
     if outcome.failed:
         lines.append(f"[red]{len(outcome.failed)} failed[/]; what they said stands in {LOG} of their folders:")
@@ -139,9 +145,9 @@ def show_sweep_outcome(
 
 
 def show_findings(analysis: Analysis, console: Console) -> None:
-    """What a report's statistics say, in short."""
-    complete = len(analysis.data.curves) - len(analysis.data.incomplete)
-    console.print(f"{complete} of {len(analysis.data.curves)} runs complete", highlight=False)
+    """Show what a report's statistics say, in short."""
+    runs = analysis.data.runs
+    console.print(f"{len(runs) - len(analysis.data.incomplete)} of {len(runs)} runs complete", highlight=False)
     table = Table("contestant", "seeds", "IQM", "95%", f"vs {analysis.reference}", "", box=None, pad_edge=False)
     for aggregate in analysis.aggregates:
         difference = aggregate.difference
@@ -160,11 +166,11 @@ def show_findings(analysis: Analysis, console: Console) -> None:
         console.print(table, highlight=False)
 
 
-def _summary(watched: Watched) -> str:
-    complete = sum(told.complete for told in watched.told.values())
-    failed = f", {len(watched.failed)} failed" if watched.failed else ""
-    left = f"; about {duration(watched.remaining)} left" if watched.remaining else ""
-    return f"{complete} of {len(watched.runs)} runs complete, {len(watched.running)} running{failed}{left}"
+def _summary(event: SweepProgressed) -> str:
+    complete = sum(told.complete for told in event.told.values())
+    failed = f", {len(event.failed)} failed" if event.failed else ""
+    left = f"; about {duration(event.remaining)} left" if event.remaining else ""
+    return f"{complete} of {len(event.runs)} runs complete, {len(event.running)} running{failed}{left}"
 
 
 def _name(run: PlannedRun) -> str:

@@ -1,18 +1,22 @@
-"""The paper's figures, by the name users give them: one file each."""
+"""The paper's figures, by the name that users give them: one file each, beside it what it measures where that is long.
+
+A figure knows neither the command line nor where its files go; it shares colours and statistics with the report.
+"""
 
 from bisac.figures.base import Made, PaperFigure, write_figure
-from bisac.figures.curves import Curves
-from bisac.figures.gradient import Gradient
-from bisac.figures.marginals import Marginals
+from bisac.figures.curves import CurvesFigure
+from bisac.figures.gradient import GradientFigure
+from bisac.figures.marginals import MarginalsFigure
 from bisac.figures.projection import ProjectionFigure
-from bisac.figures.vdna import VdnA
+from bisac.figures.vdna import VdnAFigure
 
 FIGURES: dict[str, type[PaperFigure]] = {
-    "gradient": Gradient,
-    "marginals": Marginals,
+    "gradient": GradientFigure,
+    "marginals": MarginalsFigure,
     "projection": ProjectionFigure,
-    "vdna": VdnA,
-    "curves": Curves,
+    "vdna": VdnAFigure,
+    "curves": CurvesFigure,
 }
+"""Every figure's class, by the name of the figure."""
 
 __all__ = ["FIGURES", "Made", "PaperFigure", "write_figure"]

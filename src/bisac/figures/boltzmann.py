@@ -25,30 +25,31 @@ class Boltzmann(NamedTuple):
     """What the figures need of q(.|s)."""
 
     marginals: Float[Array, "act node"]
-    """Mass of each dimension's nodes."""
+    """The mass of each dimension's nodes."""
     log_partition: Float[Array, ""]
-    """Log of the integral of exp(Q / alpha) over actions."""
+    """The log of the integral of exp(Q / alpha) over actions."""
     negative_entropy: Float[Array, ""]
-    """E_q[log q(a)]."""
+    """The negative entropy E_q[log q(a)]."""
 
 
 class Weighted(NamedTuple):
-    """The marginals by importance sampling."""
+    """The marginals of q(.|s) by importance sampling."""
 
     marginals: Float[Array, "act node"]
+    """The mass of each dimension's nodes."""
     effective_samples: Float[Array, ""]
-    """As many independent draws from q itself would tell as much."""
+    """How many independent draws from q itself would tell as much."""
 
 
 def exact_grid(bound: float, intervals: int) -> Grid:
-    """Nodes at which the critic is evaluated itself, not interpolated."""
+    """Return nodes at which the critic is evaluated itself, not interpolated."""
     return Grid(bound, intervals, points=0)
 
 
 def q_on_product(
     critic: Decomposed, obs: Float[Array, "obs"], actions: Float[Array, "act node"]
 ) -> Float[Array, "twin *nodes"]:
-    """Q_j(s, a) of both twins on the product of each dimension's own nodes; one axis a dimension."""
+    """Return Q_j(s, a) of both twins on the product of each dimension's own nodes; one axis a dimension."""
     dims = len(actions)
     own = [critic.marginals.curves(obs[None], actions[i])[:, i, 0] for i in range(dims)]  # each (twin, node)
     separable = jax.vmap(outer_sum)(jnp.stack(own, axis=1))
@@ -65,12 +66,12 @@ def q_on_product(
 
 
 def outer_sum(rows: Float[Array, "act node"]) -> Float[Array, "*nodes"]:
-    """sum_i rows[i, k_i] for every tuple of nodes."""
+    """Return sum_i rows[i, k_i] for every tuple of nodes k."""
     return reduce(jnp.add.outer, rows)
 
 
 def boltzmann(q: Float[Array, "*nodes"], alpha: Float[Array, ""], grid: Grid) -> Boltzmann:
-    """Of Q on the product of the grid's nodes."""
+    """Return the Boltzmann policy of a Q that is known on the product of the grid's nodes."""
     scaled = q / alpha
     log_measure = outer_sum(jnp.broadcast_to(jnp.asarray(grid.log_measure), (q.ndim, len(grid.nodes))))
     log_partition = jax.nn.logsumexp(scaled + log_measure)
@@ -82,7 +83,7 @@ def boltzmann(q: Float[Array, "*nodes"], alpha: Float[Array, ""], grid: Grid) ->
 def separable_marginals(
     critic: Decomposed, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid
 ) -> Float[Array, "act node"]:
-    """Log mass of the marginals q_i as VDN-a has them: exp(Q_i / alpha), with the mean of the twins' Q_i."""
+    """Return the log mass of the marginals q_i as VDN-a has them: exp(Q_i / alpha), with the mean of the twins' Q_i."""
     curves = critic.marginals.curves(obs[None], jnp.tanh(jnp.asarray(grid.nodes)))[:, :, 0].mean(axis=0)
     return jax.nn.log_softmax(curves / alpha + jnp.asarray(grid.log_measure)[None], axis=-1)
 
@@ -90,7 +91,7 @@ def separable_marginals(
 def importance_marginals(
     critic: Decomposed, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid, key: Key[Array, ""], count: int
 ) -> Weighted:
-    """The true marginals from `count` draws of the product of VDN-a's.
+    """Return the true marginals from `count` draws of the product of VDN-a's.
 
     The ratio of target and proposal is exp(U / alpha): all else of Q is in both. Both live on the same nodes, so this
     tends to what `boltzmann` gives.
@@ -106,7 +107,7 @@ def importance_marginals(
 
 
 def moments(mass: Float[Array, "*n node"], grid: Grid) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-    """Mean and standard deviation of x."""
+    """Return the mean and the standard deviation of x."""
     x = jnp.asarray(grid.nodes)
     mean = mass @ x
     apart = jnp.subtract(jnp.broadcast_to(x, mass.shape), mean[..., None])
@@ -114,24 +115,24 @@ def moments(mass: Float[Array, "*n node"], grid: Grid) -> tuple[Float[Array, "*n
 
 
 def density(mass: Float[Array | np.ndarray, "*n node"], grid: Grid) -> Float[np.ndarray, "*n node"]:
-    """Density over x, to be drawn."""
+    """Return the density over x of a mass on the nodes, to be drawn."""
     weights = np.exp(np.asarray(grid.log_measure) - np.asarray(log_tanh_slope(jnp.asarray(grid.nodes))))
     return np.asarray(mass) / weights
 
 
 def total_variation(p: Float[Array, "*n node"], q: Float[Array, "*n node"]) -> Float[Array, "*n"]:
-    """Half the absolute difference, summed: 0 where they agree, 1 where they have nothing in common."""
+    """Return half the summed absolute difference: 0 where the two agree, 1 where they have nothing in common."""
     return 0.5 * jnp.abs(p - q).sum(axis=-1)
 
 
 def kl(p: Float[Array, "*n node"], q: Float[Array, "*n node"]) -> Float[Array, "*n"]:
-    """D_KL(p || q) between masses on the same nodes."""
+    """Return D_KL(p || q) between masses on the same nodes."""
     tiny = jnp.finfo(p.dtype).tiny  # float32 rounds a far tail to zero; infinity would say more than it knows
     return jax.scipy.special.rel_entr(p, jnp.maximum(q, tiny)).sum(axis=-1)
 
 
 def forward_kl(target: Boltzmann, policy: TanhGaussian, grid: Grid) -> Float[Array, ""]:
-    """D_KL(q || pi), by the target's marginals: log pi is a sum over dimensions."""
+    """Return D_KL(q || pi), by the target's marginals: log pi is a sum over dimensions."""
     x = jnp.broadcast_to(jnp.asarray(grid.nodes), target.marginals.shape)
     one_a_dimension = TanhGaussian(policy.mean[:, None, None], policy.log_std[:, None, None])
     log_prob = one_a_dimension.log_prob(x[..., None])  # (act, node)
@@ -146,7 +147,7 @@ def reverse_kl(
     policy: TanhGaussian,
     nodes: int = 33,
 ) -> Float[Array, "target"]:
-    """D_KL(pi || q) for the targets of the mean and of the minimum of the twins, in this order.
+    """Return D_KL(pi || q) for the targets of the mean and of the minimum of the twins, in this order.
 
     E_pi[Q] is by the trapezoidal rule on the policy's own scale, so that no policy is too narrow for it.
     """

@@ -1,10 +1,12 @@
-"""Learning curves of several runs: a line per algorithm and task, with a band over seeds."""
+"""Learning curves of several runs: a line per algorithm and task, with a band over seeds.
 
-import dataclasses
+Runs are grouped by what their config.json says, so that any folders of runs will do; no sweep's record is needed.
+"""
+
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import tyro
@@ -12,50 +14,65 @@ from jaxtyping import Float
 
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
-from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, drawing, rendered, thousands
-from bisac.runs.folder import RunFolder
-from bisac.runs.log import read_progress
-from bisac.storage import read_file
+from bisac.plotting.statistics import Band, bootstrap, interquartile_mean, on_common_steps, plain_mean
+from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, LineStyle, drawing, rendered, thousands
+from bisac.sweeps.folders import Evaluations, find_runs, read_evaluations
 from bisac.validate import require
 
-Statistic = Literal["mean", "iqm"]
-"""Over seeds: the mean, or the mean of the middle half (interquartile mean), which an outlier moves less."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+StatisticName = Literal["mean", "iqm"]
+"""What is taken over seeds: the mean, or the mean of the middle half (interquartile mean), which outliers move less."""
+STATISTICS = {"mean": plain_mean, "iqm": interquartile_mean}
+"""The functions that these names stand for."""
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One run's evaluations."""
+class FoundRun:
+    """A run that was found on disk, and what tells it from others."""
 
     path: Path
+    """The run's folder."""
     task: str
+    """The id of the run's environment."""
     algo: str
     """The algorithm with its variant, as `style.COLOURS` names it."""
     settings: tuple[tuple[str, str], ...]
     """All else that the run was made of, but for its seed."""
     seed: int
-    returns: dict[int, float]
-    """By environment step."""
+    """The run's seed."""
+    evaluations: Evaluations
+    """What the run's folder tells of its returns."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """Runs that differ by nothing but their seed."""
+class SetupCurve:
+    """The learning curve of runs that differ by nothing but their seed."""
 
     task: str
+    """The id of the runs' environment."""
     algo: str
+    """The algorithm with its variant, as `style.COLOURS` names it."""
     label: str
+    """What the legend calls it."""
     seeds: list[int]
-    steps: np.ndarray
+    """The seeds of the runs."""
+    steps: Float[np.ndarray, "step"]
+    """Environment steps at which all runs are known."""
     returns: Float[np.ndarray, "seed step"]
+    """Each run's return at those steps."""
+
+    def band(self, statistic: StatisticName, confidence: float) -> Band:
+        """Return the statistic over seeds at each step, with its confidence interval."""
+        return bootstrap(STATISTICS[statistic], self.returns[:, None], confidence=confidence)
 
 
-def read_curve(path: Path) -> Curve:
-    """The evaluations of a run folder."""
-    folder = RunFolder(path)
-    config = folder.read_config()
+def read_run(path: Path) -> FoundRun:
+    """Read a run's folder: its evaluations, and what it was made of."""
+    evaluations = read_evaluations(path)
+    config = evaluations.config
     try:
-        rows = read_progress(read_file(folder.progress).decode())
-        returns = {int(row["step"] or 0): row["eval_return"] for row in rows}
         algo, hyperparameters, run = config["algo"], dict(config["hyperparameters"]), dict(config["run"])
         hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": run.get("env_arg", [])}
         task, seed = str(config["env"]), int(run["seed"])
@@ -63,15 +80,14 @@ def read_curve(path: Path) -> Curve:
         raise BisacError(f"{path} is not a run folder of this bisac: {error!r}.") from error
     if (name := variant(algo, hyperparameters)) not in COLOURS:
         raise BisacError(f"{path} is of an algorithm that this bisac does not know: '{algo}'.")
-    known = {step: value for step, value in returns.items() if value is not None}
-    if not known:
+    if not len(evaluations):
         raise BisacError(f"{path} has no evaluation yet; wait for its first.")
     settings = tuple(sorted((name, str(value)) for name, value in hyperparameters.items()))
-    return Curve(path, task, name, settings, seed, known)
+    return FoundRun(path, task, name, settings, seed, evaluations)
 
 
 def variant(algo: str, hyperparameters: dict[str, Any]) -> str:
-    """The name under which an algorithm has a colour: two of them have one for a variant too."""
+    """Return the name under which an algorithm has a colour: two of them have one for a variant too."""
     if algo == "bisac" and hyperparameters.get("refinement") == "correction":
         return "bisac-correction"
     if algo == "sac" and hyperparameters.get("critic") == "vdn-a":
@@ -79,73 +95,37 @@ def variant(algo: str, hyperparameters: dict[str, Any]) -> str:
     return algo
 
 
-def find_runs(paths: tuple[Path, ...]) -> list[Path]:
-    """The run folders among the arguments and below them."""
-    found = []
-    for path in paths:
-        below = [
-            config.parent for config in sorted(path.rglob("config.json")) if (config.parent / "progress.csv").exists()
-        ]
-        if not below:
-            raise BisacError(f"there is no run folder at {path} or below it.")
-        found += below
-    return sorted(set(found))
-
-
-def grouped(curves: list[Curve]) -> list[Group]:
-    """Seeds of the same setup together, at the steps that all of them were evaluated at."""
-    groups = []
-    by_setup = sorted(curves, key=lambda c: (c.task, list(COLOURS).index(c.algo), c.settings, c.seed))
-    for (task, algo), same in groupby(by_setup, key=lambda c: (c.task, c.algo)):
-        setups = [list(members) for _, members in groupby(same, key=lambda c: c.settings)]
+def setup_curves(runs: list[FoundRun]) -> list[SetupCurve]:
+    """Return a curve for each setup: its seeds together, at the steps at which all of them are known."""
+    curves = []
+    in_order = sorted(runs, key=lambda r: (r.task, list(COLOURS).index(r.algo), r.settings, r.seed))
+    for (task, algo), same in groupby(in_order, key=lambda r: (r.task, r.algo)):
+        setups = [list(members) for _, members in groupby(same, key=lambda r: r.settings)]
         for members in setups:
-            seeds = [curve.seed for curve in members]
+            seeds = [run.seed for run in members]
             if len(set(seeds)) < len(seeds):
-                names = " and ".join(str(c.path) for c in members if seeds.count(c.seed) > 1)
+                names = " and ".join(str(run.path) for run in members if seeds.count(run.seed) > 1)
                 raise BisacError(f"{names} are of the same seed and setup; a band needs each seed once: leave one out.")
-            steps = sorted(set.intersection(*(set(curve.returns) for curve in members)))
-            if not steps:
+            known = [run.evaluations for run in members]
+            steps, returns = on_common_steps([each.steps for each in known], [each.returns for each in known])
+            if not len(steps):
                 raise BisacError(
-                    f"the runs of {algo} on {task} were never evaluated at the same step; draw them apart."
+                    f"the runs of {algo} on {task} were evaluated at no common stretch of steps; draw them apart."
                 )
-            returns = np.array([[curve.returns[step] for step in steps] for curve in members])
             label = LABELS[algo] + _difference(members[0], [others[0] for others in setups])
-            groups.append(Group(task, algo, label, seeds, np.array(steps), returns))
-    return groups
+            curves.append(SetupCurve(task, algo, label, seeds, steps, returns))
+    return curves
 
 
-def _difference(curve: Curve, setups: list[Curve]) -> str:
-    """What tells this setup of an algorithm from its others."""
-    differing = sorted({name for other in setups for name, value in set(other.settings) ^ set(curve.settings)})
-    own = dict(curve.settings)
+def _difference(run: FoundRun, setups: list[FoundRun]) -> str:
+    """Return what tells this setup of an algorithm from its others."""
+    differing = sorted({name for other in setups for name, value in set(other.settings) ^ set(run.settings)})
+    own = dict(run.settings)
     return "".join(f", {name.replace('_', ' ')} {own.get(name, 'unset')}" for name in differing)
 
 
-def statistic_of(returns: Float[np.ndarray, "*n seed step"], statistic: Statistic) -> Float[np.ndarray, "*n step"]:
-    """Over seeds."""
-    cut = returns.shape[-2] // 4 if statistic == "iqm" else 0
-    return np.sort(returns, axis=-2)[..., cut : returns.shape[-2] - cut, :].mean(axis=-2)
-
-
-def band(
-    returns: Float[np.ndarray, "seed step"],
-    statistic: Statistic,
-    confidence: float,
-    seed: int = 0,
-    resamples: int = 2000,
-) -> tuple[Float[np.ndarray, "step"], Float[np.ndarray, "step"]]:
-    """Percentile-bootstrap confidence interval of the statistic, resampling seeds."""
-    count = len(returns)
-    if count < 2:
-        raise BisacError("a band needs at least two seeds: one says nothing of how much they differ.")
-    index = np.random.default_rng(seed).integers(count, size=(resamples, count))
-    drawn = statistic_of(returns[index], statistic)
-    low, high = np.quantile(drawn, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
-    return low, high
-
-
 @dataclass(frozen=True)
-class Curves(PaperFigure):
+class CurvesFigure(PaperFigure):
     """Learning curves of runs or sweeps: mean or interquartile mean over seeds, with confidence bands, per task.
 
     RUN is a run folder or a folder of them at any depth, such as runs/ or a sweep's. Runs that differ by nothing but
@@ -154,74 +134,76 @@ class Curves(PaperFigure):
 
     runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")] = ()
     """Run folders, or folders that hold some."""
-    statistic: Statistic = "mean"
-    """Over seeds: the mean, or the interquartile mean."""
+    statistic: StatisticName = "mean"
+    """What is taken over seeds: the mean, or the interquartile mean."""
     confidence: float = 0.95
-    """Of the band, by bootstrap over seeds."""
+    """Confidence of the band, which is by bootstrap over seeds."""
 
     def __post_init__(self):
         require(self, "between 0 and 1", lambda v: 0.0 < v < 1.0, "confidence")
 
     def make(self, tell: Tell) -> Made:
-        """Gather, then draw."""
+        """Gather the runs, then draw their curves."""
         if not self.runs:
             raise BisacError("'bisac figure curves' needs one RUN or more: run folders, or folders that hold some.")
         tell("reading runs")
-        groups = grouped([read_curve(path) for path in find_runs(self.runs)])
-        numbers, summary = [], []
-        bands = [band(g.returns, self.statistic, self.confidence) if len(g.seeds) > 1 else None for g in groups]
-        for group, limits in zip(groups, bands, strict=True):
-            middle = statistic_of(group.returns, self.statistic)
-            numbers.append(
-                dataclasses.asdict(group)
-                | {self.statistic: middle, "low": limits and limits[0], "high": limits and limits[1]}
-            )
-            last = f"{group.task}, {group.label}: {middle[-1]:,.1f} at step {group.steps[-1]:,}"
-            if limits:
-                summary.append(f"{last}, {limits[0][-1]:,.1f} to {limits[1][-1]:,.1f} ({len(group.seeds)} seeds)")
-            else:
-                summary.append(f"{last} (1 seed, so no band)")
-        return Made({"statistic": self.statistic, "groups": numbers}, self._draw(groups, bands), summary)
+        curves = setup_curves([read_run(path) for path in find_runs(self.runs)])
+        bands = [curve.band(self.statistic, self.confidence) for curve in curves]
+        found = list(zip(curves, bands, strict=True))
+        numbers = {"statistic": self.statistic, "groups": [self._numbers(*one) for one in found]}
+        return Made(numbers, _draw(curves, bands), [_sentence(*one) for one in found])
 
-    def _draw(self, groups: list[Group], bands: list[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, bytes]:
-        tasks = sorted({group.task for group in groups})
-        columns = min(3, len(tasks))
-        rows = -(-len(tasks) // columns)
-        labels = dict.fromkeys(group.label for group in groups)
-        styles = _line_styles(groups)
-        with drawing(max(3.6, 2.9 * columns), 2.3 * rows + 0.3 + 0.16 * len(labels) / columns) as figure:
-            panels = figure.subplots(rows, columns, squeeze=False).ravel()
-            for axes in panels[len(tasks) :]:
-                axes.set_visible(False)
-            for axes, task in zip(panels, tasks, strict=False):
-                for group, limits in zip(groups, bands, strict=True):
-                    if group.task == task:
-                        look = {"color": COLOURS[group.algo], "ls": styles[group.label], "label": group.label}
-                        if limits:
-                            axes.fill_between(group.steps, *limits, color=look["color"], alpha=0.18, lw=0)
-                        marker = "o" if len(group.steps) == 1 else ""
-                        axes.plot(group.steps, statistic_of(group.returns, self.statistic), marker=marker, **look)
-                axes.set(title=task, xlabel="environment steps")
-                axes.xaxis.set_major_formatter(thousands)
-                axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
-            for axes in panels[::columns]:
-                axes.set_ylabel("return per episode")
-            handles = {
-                text: line for axes in panels for line, text in zip(*axes.get_legend_handles_labels(), strict=True)
-            }
-            figure.legend(
-                list(handles.values()),
-                list(handles),
-                loc="outside lower center",
-                ncols=min(len(labels), 2 * columns - (columns > 1)),
-            )
-            return rendered(figure)
+    def _numbers(self, curve: SetupCurve, band: Band) -> dict[str, Any]:
+        low, high = band.interval or (None, None)
+        steps = curve.steps.astype(int)
+        return vars(curve) | {"steps": steps, self.statistic: band.values, "low": low, "high": high}
 
 
-def _line_styles(groups: list[Group]) -> dict[str, Any]:
-    """A setup's line style: its algorithm's, and for further setups of it one that no algorithm of the figure has."""
-    styles: dict[str, Any] = {}
-    for algo in dict.fromkeys(group.algo for group in groups):
-        labels = sorted({group.label for group in groups if group.algo == algo})  # the plain label comes first
+def _sentence(curve: SetupCurve, band: Band) -> str:
+    last = f"{curve.task}, {curve.label}: {band.values[-1]:,.1f} at step {curve.steps[-1]:,.0f}"
+    if not band.interval:
+        return f"{last} (1 seed, so no band)"
+    low, high = band.interval
+    return f"{last}, {low[-1]:,.1f} to {high[-1]:,.1f} ({band.seeds} seeds)"
+
+
+def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
+    """Draw a panel for each task."""
+    tasks = sorted({curve.task for curve in curves})
+    columns = min(3, len(tasks))
+    rows = -(-len(tasks) // columns)
+    styles = _line_styles(curves)
+    with drawing(max(3.6, 2.9 * columns), 2.3 * rows + 0.3 + 0.16 * len(styles) / columns) as figure:
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes in panels[len(tasks) :]:
+            axes.set_visible(False)
+        for axes, task in zip(panels, tasks, strict=False):
+            for curve, band in zip(curves, bands, strict=True):
+                if curve.task == task:
+                    _draw_curve(axes, curve, band, styles[curve.label])
+            axes.set(title=task, xlabel="environment steps")
+            axes.xaxis.set_major_formatter(thousands)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
+        for axes in panels[::columns]:
+            axes.set_ylabel("return per episode")
+        lines = {text: line for axes in panels for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+        beside = min(len(styles), 2 * columns - (columns > 1))
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=beside)
+        return rendered(figure)
+
+
+def _draw_curve(axes: "Axes", curve: SetupCurve, band: Band, style: LineStyle) -> None:
+    colour = COLOURS[curve.algo]
+    if band.interval:
+        axes.fill_between(curve.steps, *band.interval, color=colour, alpha=0.18, lw=0)
+    marker = "o" if len(curve.steps) == 1 else ""
+    axes.plot(curve.steps, band.values, marker=marker, color=colour, ls=style, label=curve.label)
+
+
+def _line_styles(curves: list[SetupCurve]) -> dict[str, LineStyle]:
+    """Return each setup's line style: its algorithm's, and for further setups one that no algorithm has."""
+    styles: dict[str, LineStyle] = {}
+    for algo in dict.fromkeys(curve.algo for curve in curves):
+        labels = sorted({curve.label for curve in curves if curve.algo == algo})  # the plain label comes first
         styles |= {label: LINE_STYLES[algo] if i == 0 else (0, (1.0 + i, 1.0)) for i, label in enumerate(labels)}
     return styles

@@ -1,4 +1,7 @@
-"""The paper's first figure: sampled gradient descent on the reverse KL between two Gaussians, and the projection."""
+"""The paper's first figure: sampled gradient descent on the reverse KL between two Gaussians, and the projection.
+
+It is self-contained: no run, critic or checkpoint is known here.
+"""
 
 import math
 from dataclasses import dataclass
@@ -24,10 +27,10 @@ Estimator = Literal["pathwise", "score"]
 """How the gradient is estimated from samples: through them, as SAC does, or by the score function."""
 
 LEAST_STD = 1e-3
-"""A step that would make sigma smaller than this, or negative, ends here."""
+"""The smallest sigma: a step that would make it smaller, or negative, ends here."""
 
 FLOOR = 1e-8
-"""Divergences below this are float32's rounding; the picture shows them here."""
+"""The smallest divergence that is shown: below it there is only float32's rounding."""
 
 
 def descend(
@@ -64,7 +67,7 @@ def descend(
 
 
 def project_gaussian(target: Float[Array, "2"]) -> Float[Array, "2"]:
-    """Mean and standard deviation that the forward-KL projection gives a Gaussian target, by quadrature."""
+    """Return the mean and standard deviation that the forward-KL projection gives a Gaussian target, by quadrature."""
     mean, std = np.asarray(target, np.float64)
     grid = Grid(float(abs(mean) + 8.0 * std), 2 * int(np.ceil((abs(mean) + 8.0 * std) / (0.25 * std))), points=0)
     x = jnp.asarray(grid.nodes)
@@ -74,13 +77,13 @@ def project_gaussian(target: Float[Array, "2"]) -> Float[Array, "2"]:
 
 
 def gaussian_kl(p: Float[Array, "2"], q: Float[Array, "2"]) -> Float[Array, ""]:
-    """KL(p || q) of two Gaussians by mean and standard deviation, in closed form; squashing both changes nothing."""
+    """Return KL(p || q) of two Gaussians, each a mean and a standard deviation; squashing both changes nothing."""
     first, second = (TanhGaussian(v[:1], jnp.log(v[1:])) for v in (p, q))
     return sum(projection_loss(second, first, "kl"), jnp.zeros(()))
 
 
 @dataclass(frozen=True)
-class Gradient(PaperFigure):
+class GradientFigure(PaperFigure):
     """Reverse-KL gradient descent on a Gaussian, and the forward-KL projection that lands in one step. Needs no run.
 
     A Gaussian f(mu, sigma) descends the sampled KL(f || g) to a Gaussian target g. Beside it, the projection of g by
@@ -110,7 +113,7 @@ class Gradient(PaperFigure):
                 raise BisacError(f"--{name} must be a mean and a positive standard deviation, got {mean} {std}.")
 
     def make(self, tell: Tell) -> Made:
-        """Descend, project, draw."""
+        """Descend and project, then draw both."""
         tell(f"descending for {self.epochs:,} epochs")
         target, start = jnp.asarray(self.target), jnp.asarray(self.start)
         settings = (self.learning_rate, self.samples, self.epochs, self.estimator)
@@ -185,6 +188,6 @@ class Gradient(PaperFigure):
 
 
 def _first_below(divergence: np.ndarray, level: float) -> np.ndarray:
-    """The epoch at which each seed first came below a level; infinite where none did."""
+    """Return the epoch at which each seed first came below a level; infinite where none did."""
     below = divergence < level
     return np.where(below.any(axis=1), below.argmax(axis=1).astype(float), np.inf)

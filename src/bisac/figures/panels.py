@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = ("o", "s", "^")
+"""The marker of each action dimension."""
 DIMENSION_COLOURS = ("#0072b2", "#e69f00", "#009e73")
+"""The colour of each action dimension."""
 SHOWN_DIMENSIONS = 3
-"""Of an action: more would not fit a page. The numbers have all."""
+"""The number of action dimensions that are drawn: more would not fit a page. The numbers have all."""
 
 
 def draw_truth(axes: "Axes", mass: np.ndarray, grid: Grid) -> None:
-    """The true marginal, as a shaded outline."""
+    """Draw the true marginal, as a shaded outline."""
     true = density(mass, grid)
     axes.fill_between(grid.nodes, true, color=TRUTH, alpha=0.1, lw=0)
     axes.plot(grid.nodes, true, color=TRUTH, lw=1.2, label="true marginal")
@@ -27,7 +29,7 @@ def draw_truth(axes: "Axes", mass: np.ndarray, grid: Grid) -> None:
 
 
 def support(mass: np.ndarray, grid: Grid) -> tuple[float, float]:
-    """Where all but a thousandth of a distribution lies, on either side."""
+    """Return between which values of x all but a thousandth of a distribution on either side lies."""
     below = np.cumsum(mass)
     first, last = np.searchsorted(below, 1e-3), min(np.searchsorted(below, 1.0 - 1e-3), len(below) - 1)
     return float(grid.nodes[first]), float(grid.nodes[last])
@@ -46,12 +48,12 @@ def fit_to(axes: "Axes", supports: list[tuple[float, float]], grid: Grid) -> Non
 
 
 def normal_density(x: np.ndarray, mean: float, std: float) -> np.ndarray:
-    """To be drawn."""
+    """Return the density of a normal distribution at each x."""
     return np.exp(-0.5 * ((x - mean) / std) ** 2) / (std * np.sqrt(2.0 * np.pi))
 
 
 def draw_against(axes: "Axes", x: np.ndarray, y: np.ndarray, note: str, log: bool = False, **labels: Any) -> None:
-    """One quantity against another, a marker a dimension (the columns), with the diagonal on which they agree."""
+    """Draw one quantity against another, a marker a dimension (the columns), with the diagonal on which they agree."""
     shown = [(x[:, i], y[:, i]) for i in range(x.shape[1])]
     for i, pair in enumerate(shown):
         look = i if len(shown) <= SHOWN_DIMENSIONS else 0

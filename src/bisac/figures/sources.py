@@ -1,4 +1,7 @@
-"""Checkpoints as the figures see them: a VDN-a critic, its temperature, and states that the run has been in."""
+"""Checkpoints as the figures see them: a VDN-a critic, its temperature, and states that the run has been in.
+
+No figure reads a checkpoint in another way, and none needs its environment.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +16,8 @@ from bisac.algos.soft import Projecting, SoftState
 from bisac.errors import BisacError
 from bisac.nets.critics import Decomposed
 from bisac.ops.quadrature import Grid
-from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.checkpoint.contents import Learned, load_learned
-from bisac.runs.checkpoint.manifest import FOLDER_NAME, Checkpoint, read_manifest
-from bisac.runs.folder import RunFolder
+from bisac.sweeps.folders import find_checkpoints
 from bisac.types import Transition
 
 
@@ -27,8 +28,11 @@ class Source:
     path: Path
     """The checkpoint's folder."""
     step: int
+    """Environment steps that the run had taken."""
     learned: Learned
+    """All that the checkpoint holds of what was learned."""
     label: str
+    """What tells it from the other checkpoints of the figure."""
 
     @property
     def state(self) -> SoftState:
@@ -54,7 +58,7 @@ class Source:
 
     @property
     def action_dim(self) -> int:
-        """Number of action dimensions."""
+        """The number of action dimensions."""
         return self.learned.spec.action_dim
 
     @property
@@ -66,7 +70,7 @@ class Source:
         return Grid(algo.integration_bound, algo.simpson_intervals, algo.chebyshev_points)
 
     def batch(self, count: int, seed: int) -> Transition:
-        """Transitions drawn from the replay memory without repetition, as the networks see them."""
+        """Return transitions drawn from the replay memory without repetition, as the networks see them."""
         memory = self.learned.memory
         assert memory is not None
         held = len(memory.reward)
@@ -76,7 +80,7 @@ class Source:
         return self.learned.scaling.batch(Transition(*(jnp.asarray(rows[index]) for rows in memory)))
 
     def describe(self) -> dict[str, Any]:
-        """Which checkpoint this is, for the figure's numbers."""
+        """Return which checkpoint this is, for the figure's numbers."""
         algo = self.learned.algo
         return {
             "label": self.label,
@@ -90,10 +94,10 @@ class Source:
 
 
 def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
-    """Every checkpoint that the arguments stand for: a run folder stands for all that it keeps."""
+    """Read every checkpoint that a figure's arguments stand for: a run folder stands for all that it keeps."""
     if not runs:
         raise BisacError(f"'bisac figure {command}' needs one RUN or more: run folders or checkpoints' folders.")
-    found = [(run, checkpoint) for run in runs for checkpoint in _checkpoints(run)]
+    found = [(run, checkpoint) for run in runs for checkpoint in find_checkpoints(run)]
     learned = [_with_vdn_a(run, load_learned(checkpoint)) for run, checkpoint in found]
     tasks = sorted({one.spec.env_id for one in learned})
     if len(tasks) > 1:
@@ -109,20 +113,8 @@ def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
     ]
 
 
-def _checkpoints(run: Path) -> list[Checkpoint]:
-    if not run.exists():
-        raise BisacError(f"there is no run folder or checkpoint at {run}.")
-    if FOLDER_NAME.fullmatch(run.resolve().name):
-        return [read_manifest(run.resolve())]
-    checkpoints = Checkpoints(RunFolder(run).checkpoints)
-    problems = checkpoints.recover()
-    if not checkpoints.kept:
-        why = f" {' '.join(problems)}" if problems else ""
-        raise BisacError(f"{run} holds no checkpoint; train with --checkpoint-every above 0.{why}")
-    return checkpoints.kept
-
-
 def _with_vdn_a(run: Path, learned: Learned) -> Learned:
+    """Refuse what has no VDN-a critic."""
     state = learned.agent
     if not (isinstance(state, SoftState) and isinstance(state.critic.model, Decomposed)):
         raise BisacError(

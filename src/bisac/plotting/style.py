@@ -1,10 +1,11 @@
-"""How every figure looks: one colour and one line style per algorithm, whatever the figure.
+"""How every picture looks: one colour, one line style and one label per algorithm, and matplotlib's settings.
 
-Colours are Okabe and Ito's and Tol's, made for the colour-blind; line styles tell the algorithms apart in grey.
+Colours are Okabe and Ito's and Tol's, made for the colour-blind; line styles tell the algorithms apart in grey. This
+module must not know what a picture shows. Matplotlib is slow to import and is loaded only when something is drawn.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LineStyle = str | tuple[int, tuple[float, ...]]
+"""A line style in matplotlib's words: a name, or an offset and the lengths of dashes and gaps."""
 
 COLOURS: dict[str, str] = {
     "bisac": "#0072b2",
@@ -27,6 +29,7 @@ COLOURS: dict[str, str] = {
     "ppo": "#882255",
     "a2c": "#999933",
 }
+"""The colour of each algorithm and of its variants that have one of their own."""
 
 LINE_STYLES: dict[str, LineStyle] = {
     "bisac": "-",
@@ -42,6 +45,7 @@ LINE_STYLES: dict[str, LineStyle] = {
     "ppo": (0, (4, 1, 1, 1, 1, 1)),
     "a2c": (0, (8, 2, 2, 2)),
 }
+"""The line style of each of them."""
 
 LABELS: dict[str, str] = {
     "bisac": "Bidirectional SAC",
@@ -57,6 +61,7 @@ LABELS: dict[str, str] = {
     "ppo": "PPO",
     "a2c": "A2C",
 }
+"""What each of them is called in legends and tables."""
 
 TRUTH = "#000000"
 """The colour of what is exact, where it is drawn beside an algorithm's."""
@@ -88,13 +93,13 @@ RC: dict[Any, Any] = {
     "legend.handlelength": 2.8,
     "pdf.fonttype": 42,  # TrueType, so that text in the PDF stays text
 }
-"""Matplotlib's settings."""
+"""Matplotlib's settings for everything that is drawn."""
 
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator["Figure"]:
-    """A figure of that size in inches, with the settings above while it is drawn and saved."""
-    import matplotlib as mpl  # slow to import, and wanted only here
+    """Give a figure of that size in inches, with the settings above while it is drawn and saved."""
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -104,10 +109,10 @@ def drawing(width: float, height: float) -> Iterator["Figure"]:
         yield figure
 
 
-def rendered(figure: "Figure") -> dict[str, bytes]:
-    """The figure as files, by their ending."""
+def rendered(figure: "Figure", endings: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
+    """Return the figure as contents of files, by their ending."""
     files = {}
-    for ending in ("png", "pdf"):
+    for ending in endings:
         content = io.BytesIO()
         # No date in it: equal numbers give equal files.
         options: dict[str, Any] = (
@@ -119,5 +124,5 @@ def rendered(figure: "Figure") -> dict[str, bytes]:
 
 
 def thousands(value: float, _: float | None) -> str:
-    """A number of steps, as an axis writes it: 20k, 1.5M."""
+    """Return a number of steps as an axis writes it: 20k, 1.5M."""
     return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

@@ -1,1 +1,4 @@
-"""The report of a sweep: what its folder holds, the statistics, and the page, figures and tables made of them."""
+"""The report of a sweep: what its folder holds, the numbers made of that, and the page, figures and tables of them.
+
+In this order: data reads, analyse measures, analysis is what was measured, and page, figures and tables only show it.
+"""

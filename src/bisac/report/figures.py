@@ -1,25 +1,27 @@
-"""The report's figures for papers: the same numbers as the page's charts, by matplotlib."""
+"""The report's figures for papers: the same numbers as the page's charts, drawn by matplotlib."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bisac.plotting.looks import Look
+from bisac.plotting.statistics import Band, Estimate
 from bisac.plotting.style import drawing, rendered, thousands
 from bisac.report.analysis import Analysis, TaskResult
-from bisac.report.look import Look, looks
-from bisac.report.statistics import Band, Estimate
+from bisac.report.words import counted, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMNS = 3
+"""The most panels beside each other."""
 LEGEND_ROW = 0.16
-"""Inches."""
+"""The height of a row of the legend, in inches."""
 
 
 def draw_figures(analysis: Analysis) -> dict[str, dict[str, bytes]]:
-    """PNG and PDF of each figure, by its name."""
+    """Draw every figure that the analysis has numbers for; returns a PNG and a PDF of each, by its name."""
     figures: dict[str, Callable[[Analysis], dict[str, bytes]]] = {"curves": _curves}
     if analysis.aggregates:
         figures |= {"aggregates": _aggregates, "profiles": _profiles}
@@ -31,7 +33,7 @@ def draw_figures(analysis: Analysis) -> dict[str, dict[str, bytes]]:
 
 
 def _curves(analysis: Analysis) -> dict[str, bytes]:
-    shown, envs = looks(analysis.data.contestants), analysis.data.envs
+    shown, envs = analysis.looks, analysis.data.envs
     columns = min(COLUMNS, len(envs))
     rows = math.ceil(len(envs) / columns)
     with drawing(2.4 * columns + 0.6, 2.1 * rows + 0.2) as figure:
@@ -41,10 +43,10 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
             for curve in curves:
                 _band(axes, shown[curve.contestant], curve.steps, curve.band)
             for run in analysis.data.incomplete:
-                if run.env == env and len(run.steps):
-                    colour = shown[run.contestant].colour
-                    axes.plot(run.steps, run.returns, color=colour, lw=0.6, ls=":", marker="x", ms=3, markevery=[-1])
-            axes.set(title=f"{env} ({_counted([c.band.seeds for c in curves])})", xlabel="environment steps")
+                if run.env == env and len(run.evaluations):
+                    colour, curve = shown[run.contestant].colour, (run.evaluations.steps, run.evaluations.returns)
+                    axes.plot(*curve, color=colour, lw=0.6, ls=":", marker="x", ms=3, markevery=[-1])
+            axes.set(title=f"{env} ({counted([c.band.seeds for c in curves])})", xlabel="environment steps")
             axes.xaxis.set_major_formatter(thousands)
         for axes in panels[len(envs) :]:
             axes.set_axis_off()
@@ -54,7 +56,7 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _aggregates(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.data.contestants)
+    shown = analysis.looks
     with drawing(7.0, 0.9 + 0.24 * len(analysis.aggregates)) as figure:
         panels = figure.subplots(1, 3, sharey=True)
         for axes, kind in zip(panels, ("iqm", "median", "mean"), strict=True):
@@ -65,19 +67,19 @@ def _aggregates(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _improvement(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.data.contestants)
+    shown = analysis.looks
     rows = [(shown[a.contestant], a.improvement) for a in analysis.aggregates if a.improvement]
     with drawing(4.6, 0.9 + 0.24 * len(rows)) as figure:
         axes = figure.subplots()
         axes.axvline(0.5, color="0.6", ls="--", lw=0.8)
         _rows(axes, rows)
-        axes.set(xlim=(-0.02, 1.02), xlabel=f"P(improvement over {shown[analysis.reference].label})")
+        axes.set(xlim=(-0.02, 1.02), xlabel=f"P(improvement over {analysis.reference_label})")
         figure.suptitle(_over(analysis), fontsize=8)
         return rendered(figure)
 
 
 def _profiles(analysis: Analysis) -> dict[str, bytes]:
-    shown = looks(analysis.data.contestants)
+    shown = analysis.looks
     with drawing(4.6, 2.7) as figure:
         axes = figure.subplots()
         for aggregate in analysis.aggregates:
@@ -89,14 +91,14 @@ def _profiles(analysis: Analysis) -> dict[str, bytes]:
 
 
 def _efficiency(analysis: Analysis) -> dict[str, bytes]:
-    budget = max(curve.budget for curve in analysis.data.curves)
+    budget = max(run.budget for run in analysis.data.runs)
 
     def bar(result: TaskResult) -> tuple[float, str, bool]:
         reached = sum(map(math.isfinite, result.reached))
         never = not math.isfinite(result.median_reached)
         return budget if never else result.median_reached, f"{reached}/{result.seeds}", never
 
-    label = looks(analysis.data.contestants)[analysis.reference].label
+    label = analysis.reference_label
     results = [result for result in analysis.results if result.reached]
     return _bars(analysis, results, bar, f"steps to {label}'s final score", thousands)
 
@@ -115,8 +117,8 @@ def _bars(
     title: str,
     ticks: Callable[[float, float], str] = lambda value, _: f"{value:g}",
 ) -> dict[str, bytes]:
-    """A group of bars for each task; hatched where the value is only a lower bound."""
-    shown, envs = looks(analysis.data.contestants), analysis.data.envs
+    """Draw a group of bars for each task; hatched where the value is only a lower bound."""
+    shown, envs = analysis.looks, analysis.data.envs
     with drawing(1.2 + 1.9 * len(envs), 2.5) as figure:
         axes = figure.subplots()
         width = 0.8 / len(shown)
@@ -129,7 +131,7 @@ def _bars(
         axes.set_xticks(range(len(envs)), envs)
         axes.set_ylabel(title)
         axes.yaxis.set_major_formatter(ticks)
-        axes.set_title(f"median over {_counted([result.seeds for result in results])}", fontsize=8)
+        axes.set_title(f"median over {counted([result.seeds for result in results])}", fontsize=8)
         _legend(figure, list(shown.values()), patches=True)
         return rendered(figure)
 
@@ -171,12 +173,5 @@ def _legend(figure: "Figure", shown: Sequence[Look], patches: bool = False) -> N
 
 
 def _over(analysis: Analysis) -> str:
-    tasks = f"{len(analysis.aggregated)} task{'s' if len(analysis.aggregated) != 1 else ''}"
-    return f"{tasks}, {_counted([a.seeds for a in analysis.aggregates])} each, 95% intervals"
-
-
-def _counted(seeds: Sequence[int]) -> str:
-    if not seeds:
-        return "no complete run"
-    low, high = min(seeds), max(seeds)
-    return f"{low} seed{'s' if low != 1 else ''}" if low == high else f"{low} to {high} seeds"
+    seeds = counted([aggregate.seeds for aggregate in analysis.aggregates])
+    return f"{plural('task', len(analysis.aggregated))}, {seeds} each, 95% intervals"

@@ -1,4 +1,4 @@
-"""A report's numbers as tables: CSV for programs, LaTeX for papers."""
+"""A report's numbers as tables: CSV for programs, LaTeX for papers. Nothing is computed here."""
 
 import csv
 import io
@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bisac.report.analysis import Analysis, TaskResult, final_score
-from bisac.report.look import looks
-from bisac.report.statistics import Estimate
+from bisac.plotting.statistics import Estimate
+from bisac.report.analysis import Analysis, TaskResult
+from bisac.report.scores import final_score
 
 
 def result_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """A row for each task and contestant."""
+    """Return a row for each task and contestant."""
     return [
         {
             "task": result.env,
@@ -33,7 +33,7 @@ def result_rows(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def aggregate_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """A row for each contestant, over the tasks that can be normalised."""
+    """Return a row for each contestant, over the tasks that can be normalised."""
     return [
         {
             "contestant": aggregate.contestant,
@@ -52,23 +52,23 @@ def aggregate_rows(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def run_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """A row for each run, complete or not."""
+    """Return a row for each run, complete or not."""
     return [
         {
-            "task": curve.env,
-            "contestant": curve.contestant,
-            "seed": curve.seed,
-            "complete": curve.complete,
-            "steps": curve.taken,
-            "final_score": final_score(curve) if curve.complete else None,
-            "seconds": round(float(curve.seconds[-1]), 1) if len(curve.seconds) else None,
+            "task": run.env,
+            "contestant": run.contestant,
+            "seed": run.seed,
+            "complete": run.complete,
+            "steps": run.evaluations.taken,
+            "final_score": final_score(run) if run.complete else None,
+            "seconds": round(float(run.evaluations.seconds[-1]), 1) if len(run.evaluations) else None,
         }
-        for curve in analysis.data.curves
+        for run in analysis.data.runs
     ]
 
 
 def to_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows of the same columns; an empty field where there is nothing to tell."""
+    """Return rows of the same columns as CSV; an empty field where there is nothing to tell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -77,12 +77,12 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def to_latex(analysis: Analysis) -> str:
-    """Final scores by task, for a paper with booktabs: bold what is established to differ from the reference."""
-    shown = looks(analysis.data.contestants)
+    """Return the final scores by task, for a paper with booktabs; bold is what is established to differ."""
+    shown = analysis.looks
     seeds = sorted({result.seeds for result in analysis.results})
     lines = [
         f"% Interquartile mean of the final scores with 95% stratified bootstrap intervals; seeds: {_range(seeds)}.",
-        f"% Bold: the difference from {_tex(shown[analysis.reference].label)} is established (interval without 0).",
+        f"% Bold: the difference from {_tex(analysis.reference_label)} is established (interval without 0).",
         f"\\begin{{tabular}}{{l{'r' * len(analysis.data.envs)}}}",
         "\\toprule",
         " & ".join(["", *map(_tex, analysis.data.envs)]) + r" \\",

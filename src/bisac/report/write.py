@@ -1,9 +1,10 @@
-"""From a sweep's folder to a report's files."""
+"""From a sweep's folder to a report's files; the one module of the report that writes."""
 
 from pathlib import Path
 
 from bisac.report import tables
-from bisac.report.analysis import Analysis, analyse
+from bisac.report.analyse import analyse
+from bisac.report.analysis import Analysis
 from bisac.report.data import read_sweep
 from bisac.report.figures import draw_figures
 from bisac.report.page import render_page
@@ -29,5 +30,5 @@ def write_report(sweep: Path, page: Path, reference: str | None = None) -> tuple
 
 
 def beside(page: Path, name: str) -> Path:
-    """Where a file that belongs to a page lies."""
+    """Return where a file that belongs to a page lies."""
     return page.with_name(f"{page.stem}-{name}")

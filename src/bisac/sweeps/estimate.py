@@ -1,4 +1,7 @@
-"""How long runs may take, before any was measured: a guess from the operations of an update."""
+"""How long runs may take, before any was measured: a guess from the operations of an update.
+
+It must not know of runs on disk: what those took is measured, not guessed.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -19,7 +22,7 @@ START = 10.0
 
 
 def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: int, cores: int) -> float:
-    """Until all of them are complete, within a factor of two or so."""
+    """Guess the seconds until all runs are complete, within a factor of two or so."""
     jax.config.update("jax_platforms", "cpu")  # a guess must not take the memory of a GPU that the runs need
     runs = list(runs)
     updates = {(run.env, run.contestant): run for run in runs}
@@ -29,7 +32,7 @@ def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: 
 
 
 def _operations(run: PlannedRun, spec: Spec) -> float:
-    """Floating-point operations a step; an on-policy update has few enough to leave them out."""
+    """Count the floating-point operations a step; an on-policy update has few enough to leave them out."""
     algo = run.algorithm
     if not isinstance(algo, OffPolicy):
         return 0.0
@@ -42,5 +45,5 @@ def _operations(run: PlannedRun, spec: Spec) -> float:
 
 
 def _shapes(batch: int, *sizes: tuple[int, ...]) -> Iterator[Any]:
-    """Stand-ins for arrays: only their shapes are needed."""
+    """Give stand-ins for arrays: only their shapes are needed."""
     return (jax.ShapeDtypeStruct((batch, *size), jnp.float32) for size in sizes)

@@ -1,4 +1,7 @@
-"""What a sweep's folder says of the whole: `sweep.json`, all runs ever planned in it and how they were made."""
+"""What a sweep's folder says of the whole: sweep.json, all runs ever planned in it and how they were made.
+
+It must not know how far the runs have come: their own folders tell that.
+"""
 
 import dataclasses
 import json
@@ -13,30 +16,38 @@ from bisac.errors import BisacError
 from bisac.runs.config import check_unchanged, to_config
 from bisac.runs.folder import RunFolder, provenance
 from bisac.storage import read_file, write_atomic
-from bisac.sweeps.plan import Contestant, Plan, PlannedRun, fields_of
+from bisac.sweeps.contestants import Contestant, fields_of
+from bisac.sweeps.plan import Plan, PlannedRun
 
 RECORD = "sweep.json"
+"""The name of the record in the sweep's folder."""
 FORMAT = 2
-"""1 is from before there were normalised critics: its runs have classic ones."""
+"""The form of the record. Form 1 is from before there were normalised critics: its runs have classic ones."""
 
 
 @dataclass(frozen=True)
-class Record:
+class SweepRecord:
     """What sweep.json holds: all runs that were ever planned in the folder, and what they have in common."""
 
     envs: list[str]
+    """The tasks' ids, in the order they were given in."""
     contestants: list[Contestant]
+    """Whoever is compared, in the order they were given in."""
     runs: list[tuple[str, str, int]]
-    """Environment, contestant's name and seed of each."""
+    """The task, the contestant's name and the seed of each run."""
     settings: dict[str, Any]
+    """The settings that all runs share."""
     hyperparameters: dict[str, Any]
+    """The hyperparameters that were given for all contestants that have them."""
     commands: list[list[str]]
+    """The commands that planned runs in this folder, each as its words."""
     provenance: dict[str, Any]
+    """The versions and the machine of the first command."""
     random_returns: dict[str, float] = dataclasses.field(default_factory=dict)
-    """What a random policy gets on each task, from where its scores are counted."""
+    """The return of a random policy on each task, from which the task's scores are counted."""
 
 
-def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable[[str], float]) -> Record:
+def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable[[str], float]) -> SweepRecord:
     """Record a plan in its folder; one that was there before may grow by tasks, contestants and seeds, not change.
 
     `command` is what makes the plan when typed; `random_return` measures a task that the record does not
@@ -48,7 +59,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
         for name, value in dataclasses.asdict(plan.settings).items()
         if name not in ("seed", "out", "overwrite")
     }
-    new = Record(
+    new = SweepRecord(
         list(plan.envs),
         list(plan.contestants),
         [(run.env, run.contestant.name, run.seed) for run in runs],
@@ -61,7 +72,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
     if (out / RECORD).exists():
         old = read_record(out)
         _check_alike(old, new, out)
-        record = Record(
+        record = SweepRecord(
             list(dict.fromkeys(old.envs + new.envs)),
             list(dict.fromkeys(old.contestants + new.contestants)),
             list(dict.fromkeys(old.runs + new.runs)),
@@ -81,8 +92,8 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
     return record
 
 
-def read_record(out: Path) -> Record:
-    """What `enrol` recorded."""
+def read_record(out: Path) -> SweepRecord:
+    """Read what `enrol` recorded."""
     path = out / RECORD
     if not path.exists():
         raise BisacError(f"{out} is not a sweep's folder: it has no {RECORD}.")
@@ -95,18 +106,18 @@ def read_record(out: Path) -> Record:
         ]
         if form == 1 and any("critic_norm" in fields_of(contestant.algo) for contestant in contestants):
             known["hyperparameters"] = {"critic_norm": "none"} | known["hyperparameters"]
-        return Record(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
+        return SweepRecord(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BisacError(f"{path} is damaged or not one of this bisac's: {error!r}.") from error
 
 
 def command_line(command: Sequence[str]) -> str:
-    """A recorded command as one would type it."""
+    """Return a recorded command as one would type it."""
     return shlex.join(["bisac", *command[1:]])
 
 
-def _check_alike(old: Record, new: Record, out: Path) -> None:
-    """Runs that differ in more than task, contestant and seed do not compare."""
+def _check_alike(old: SweepRecord, new: SweepRecord, out: Path) -> None:
+    """Refuse a plan whose runs differ from the folder's in more than task, contestant and seed: they do not compare."""
     then, now = (json.loads(json.dumps(record.settings | record.hyperparameters)) for record in (old, new))
     for name in {**then, **now}:
         if then.get(name) != now.get(name):
@@ -133,7 +144,7 @@ def _check_begun(run: PlannedRun) -> None:
 
 
 def _cpu() -> str:
-    """The processor's name, where the system tells."""
+    """Return the processor's name, where the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,7 +1,7 @@
-"""Start a run, or go on with it, in a process on cores of its own: launch.py FOLDER CORES PARENT train ENV ...
+"""A program that starts a run, or goes on with it, on cores of its own: launch.py FOLDER CORES PARENT train ENV ...
 
-Run by its path and made of the standard library alone: the affinity must be set before JAX is imported. It then becomes
-the run's process, which stops and saves itself when its parent dies.
+It is run by its path and must know nothing of bisac, only the standard library: the affinity must be set before JAX is
+imported. It then becomes the run's process, which stops and saves itself when its parent dies.
 """
 
 import ctypes

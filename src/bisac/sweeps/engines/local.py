@@ -1,4 +1,4 @@
-"""Runs as processes of this machine."""
+"""The local engine: runs as processes of this machine."""
 
 import os
 import platform
@@ -9,12 +9,13 @@ from datetime import datetime
 from pathlib import Path
 
 from bisac.sweeps.engines import launch
-from bisac.sweeps.execute import LOG, Ended
+from bisac.sweeps.engines.base import EndedProcess
+from bisac.sweeps.folders import LOG
 from bisac.sweeps.plan import PlannedRun
 
 
 def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subprocess.Popen[bytes]:
-    """A run's process, pinned to as many cores; what it says is added to the run folder's log."""
+    """Start a run's process, pinned to as many cores; what it says is added to the log in the run's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     # In isolation the launcher cannot take a file that lies beside it for a module of the standard library.
     command = [sys.executable, "-I", launch.__file__, str(folder), str(cores), str(os.getpid()), *arguments]
@@ -28,7 +29,7 @@ def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subproc
 
 
 class LocalEngine:
-    """As many runs at a time as there are slots."""
+    """Runs as many runs at a time as there are slots, each on cores of its own."""
 
     def __init__(self, slots: int, cores: int):
         self.slots, self._cores = slots, cores
@@ -42,9 +43,9 @@ class LocalEngine:
         """Begin a run or go on with it."""
         self._running.append((run, start_process(run.folder, run.arguments, self._cores)))
 
-    def ended(self) -> list[Ended]:
-        """The runs whose process has ended since the last call."""
-        ended = [Ended(run, code) for run, process in self._running if (code := process.poll()) is not None]
+    def ended(self) -> list[EndedProcess]:
+        """Return the processes that have ended since the last call."""
+        ended = [EndedProcess(run, code) for run, process in self._running if (code := process.poll()) is not None]
         self._running = [(run, process) for run, process in self._running if process.returncode is None]
         return ended
 

@@ -1,6 +1,7 @@
-"""Runs as tasks of a Ray cluster. A run whose worker or node is lost goes on from its last checkpoint on another.
+"""The Ray engine: runs as tasks of a cluster.
 
-Each task starts the same process as on one machine; the sweep's folder must lie on a disk that all nodes share.
+A run whose worker or node is lost goes on from its last checkpoint on another. Each task starts the same process as on
+one machine; the sweep's folder must lie on a disk that all nodes share.
 """
 
 import os
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
+from bisac.sweeps.engines.base import EndedProcess
 from bisac.sweeps.engines.local import start_process
-from bisac.sweeps.execute import Ended
 from bisac.sweeps.plan import PlannedRun
 
 
 class RayEngine:
-    """As many runs at a time as the cluster has room for: Ray itself lets the others wait."""
+    """Runs as many runs at a time as the cluster has room for: Ray itself lets the others wait."""
 
     def __init__(self, address: str | None, cores: int):
         self._ray = _ray()
@@ -33,20 +34,20 @@ class RayEngine:
 
     @property
     def slots(self) -> int:
-        """How many runs fit into the cluster now; each must fit into one node."""
+        """Runs that fit into the cluster now; each must fit into one node."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return sum(int(resources.get("CPU", 0) // self._cores) for resources in nodes)
 
     def room(self) -> bool:
-        """Ray takes all at once."""
+        """Whether it takes another run now: Ray takes all at once."""
         return True
 
     def start(self, run: PlannedRun) -> None:
         """Hand a run to the cluster."""
         self._running[self._task.remote(run.folder, run.arguments, self._cores)] = run
 
-    def ended(self) -> list[Ended]:
-        """The runs whose task has ended since the last call."""
+    def ended(self) -> list[EndedProcess]:
+        """Return the processes of the tasks that have ended since the last call."""
         if not self._running:
             return []
         ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
@@ -61,17 +62,17 @@ class RayEngine:
         """Leave the cluster, which ends whatever still runs."""
         self._ray.shutdown()
 
-    def _ended(self, run: PlannedRun, task: Any) -> Ended:
+    def _ended(self, run: PlannedRun, task: Any) -> EndedProcess:
         try:
-            return Ended(run, self._ray.get(task))
+            return EndedProcess(run, self._ray.get(task))
         except self._ray.exceptions.TaskCancelledError:
-            return Ended(run, 128 + signal.SIGINT)
+            return EndedProcess(run, 128 + signal.SIGINT)
         except self._ray.exceptions.RayError as error:  # bisac or the shared folder is missing on that node, say
-            return Ended(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
+            return EndedProcess(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
 
 
 def work(folder: Path, arguments: tuple[str, ...], cores: int) -> int:
-    """On a worker: be the run's parent until it ends; returns its exit code."""
+    """Be the parent of a run's process on a worker until it ends; returns its exit code."""
     process = start_process(folder, arguments, cores)
     try:
         # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
@@ -89,5 +90,5 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise BisacError("--engine ray needs Ray: pip install 'bisac[ray]'.") from error
+        raise BisacError("--engine ray needs Ray; in bisac's folder: pip install '.[ray]'.") from error
     return ray

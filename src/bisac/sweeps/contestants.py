@@ -1,0 +1,147 @@
+"""Contestants of a sweep: algorithms with settings of their own, as they are typed on a command line or in a file."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from bisac.algos import REGISTRY, make_algorithm
+from bisac.errors import BisacError
+from bisac.presets import Preset, Start, chosen
+
+PRESET = "preset"
+"""The setting of a contestant that is no hyperparameter: sac:preset=fast."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An algorithm with settings of its own."""
+
+    algo: str
+    """The algorithm's name, as users type it."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Names and values of its own settings, in the order they were given in."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, in reports and as the name of its folder."""
+        return "-".join([self.algo, *self.words])
+
+    @property
+    def preset(self) -> Preset:
+        """The preset that its settings start from."""
+        return dict(self.settings).get(PRESET, "auto")
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """Its own settings of the algorithm: all of them but the preset."""
+        return {name: value for name, value in self.settings if name != PRESET}
+
+    def start(self, env: str) -> Start:
+        """Return what its preset sets on a task."""
+        return chosen(self.preset, env, self.algo)
+
+    @property
+    def words(self) -> list[str]:
+        """Its settings as parts of a name: one that is a word by that word, any other with its name."""
+        return [value if isinstance(value, str) else f"{name}={_text(value)}" for name, value in self.settings]
+
+
+def parse_contestant(text: str) -> Contestant:
+    """Read a contestant as it is typed: sac, sac:preset=fast, or bisac:refinement=correction,epsilon=1."""
+    algo, _, rest = text.partition(":")
+    make_algorithm(algo, {})  # complains where there is none of that name
+    settings = []
+    for part in rest.split(",") if rest else []:
+        name, value = _named(part, f"a setting of --algo {algo}")
+        settings.append((name, _preset(algo, value) if name == PRESET else _value(algo, name, value)))
+    return Contestant(algo, tuple(settings))
+
+
+def vary(contestants: Sequence[Contestant], sweeps: Sequence[str]) -> list[Contestant]:
+    """Return each contestant with every value of the swept hyperparameters that it has."""
+    varied = list(contestants)
+    for sweep in sweeps:
+        name, values = _named(sweep, "--sweep")
+        having = [contestant for contestant in varied if name in fields_of(contestant.algo)]
+        if not having:
+            raise BisacError(f"--sweep {sweep}: no algorithm of this sweep has the hyperparameter '{name}'.")
+        for contestant in having:
+            if name in dict(contestant.settings):
+                raise BisacError(f"--sweep {sweep}: {contestant.name} sets {name} itself; leave one out.")
+        varied = [
+            dataclasses.replace(c, settings=(*c.settings, (name, _value(c.algo, name, value)))) if c in having else c
+            for c in varied
+            for value in (values.split(",") if c in having else [""])
+        ]
+    return varied
+
+
+def parse_hyperparameters(
+    arguments: Sequence[str], contestants: Sequence[Contestant]
+) -> tuple[list[str], dict[str, Any]]:
+    """Take the flags that are hyperparameters of any contestant out of a command line.
+
+    Returns the rest of the words, and the hyperparameters' values by name.
+    """
+    owners = {name: contestant.algo for contestant in contestants for name in fields_of(contestant.algo)}
+    rest, texts, name = [], {}, None
+    for word in arguments:
+        if word.startswith("--"):
+            flag, assigned, value = word.removeprefix("--").replace("-", "_").partition("=")
+            positive = flag.removeprefix("no_")
+            name = next((n for n in (flag, positive) if n in owners), None)
+            if name:
+                texts[name] = [value] if assigned else []
+                if isinstance(fields_of(owners[name])[name], bool) and not assigned:
+                    texts[name] = ["true" if name == flag else "false"]
+                continue
+        if name:
+            texts[name].append(word)
+        else:
+            rest.append(word)
+    return rest, {name: _value(owners[name], name, "x".join(words)) for name, words in texts.items()}
+
+
+def fields_of(algo: str) -> dict[str, Any]:
+    """Return an algorithm's hyperparameters and their defaults, by name."""
+    return {field.name: field.default for field in dataclasses.fields(REGISTRY[algo])}
+
+
+def _named(text: str, where: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not (found and name.strip()):
+        raise BisacError(f"{where} must be name=value, got '{text}'.")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def _value(algo: str, name: str, text: str) -> Any:
+    """Read a hyperparameter as typed: JSON where it can be read as that, else a word; widths as 64x64."""
+    several = isinstance(fields_of(algo).get(name), tuple)
+    value = tuple(map(_scalar, text.split("x") if text else ())) if several else _scalar(text)
+    # Complains where there is no such hyperparameter, or it takes no such value. The classic form takes all of them:
+    # whether this one fits the others is judged when all are known.
+    form = {"critic_norm": "none"} if "critic_norm" in fields_of(algo) else {}
+    make_algorithm(algo, form | {name: value})
+    return value
+
+
+def _preset(algo: str, text: str) -> str:
+    """Read the name of a preset as typed."""
+    which = next((name for name in get_args(Preset) if name == text), None)
+    if which is None:
+        raise BisacError(f"--algo {algo}: preset must be one of {', '.join(get_args(Preset))}, got '{text}'.")
+    chosen(which, None, algo)  # complains where the algorithm has none of that name
+    return which
+
+
+def _scalar(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

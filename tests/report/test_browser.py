@@ -1,0 +1,101 @@
+"""The report's page in a real browser: that it loads, draws every chart, and answers to clicks."""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from made_up_sweep import make_up
+
+from bisac.plotting import statistics
+from bisac.report.write import write_report
+
+USE = """
+<script>
+window.addEventListener("load", async () => {
+  while (document.body.dataset.ready !== "yes") await new Promise(done => setTimeout(done, 20));
+  const chart = name => document.getElementById(name);
+  const seen = () => chart("curve-0").data.filter(t => t.meta === "bisac").map(t => t.visible !== false);
+  const axis = () => [chart("curve-0").layout.xaxis.title.text, Math.max(...chart("curve-0").data[0].x)];
+  const found = {
+    charts: charts.map(c => [c.name, chart(c.name).querySelectorAll("svg.main-svg path, svg.main-svg text").length]),
+    before: seen(), steps: axis(),
+  };
+  document.querySelector('.chip[data-contestant="bisac"]').click();
+  document.getElementById("by-time").click();
+  await new Promise(done => setTimeout(done, 50));
+  found.hidden = seen();
+  found.rows = document.querySelectorAll('tr.hidden[data-contestant="bisac"]').length;
+  found.time = axis();
+  document.querySelector('.chip[data-contestant="bisac"]').click();
+  document.getElementById("by-steps").click();
+  await new Promise(done => setTimeout(done, 50));
+  found.after = seen();
+  found.again = axis();
+  document.body.insertAdjacentHTML("beforeend", "<div id='found'>" + JSON.stringify(found) + "</div>");
+});
+</script></body>
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The analysis and the page of a made-up sweep."""
+    algos, tasks, folder = (
+        ("sac", "bisac", "forward-sac"),
+        ("Hopper-v5", "Walker2d-v5"),
+        tmp_path_factory.mktemp("report"),
+    )
+    sweep = make_up(folder / "sweep", algos, tasks, 5, 20, {"bisac": 2.0}, [("Hopper-v5", "bisac", 3)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "REPS", 50)
+        analysis, _ = write_report(sweep, folder / "page.html")
+    return analysis, folder / "page.html"
+
+
+@pytest.fixture(scope="module")
+def browsed(report, tmp_path_factory):
+    """What a browser says of the page on its console, and what the page has become after a few clicks."""
+    browser = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+    )
+    assert browser, "the page is tested in a real browser: install Chromium (apt-get install chromium)."
+    used = tmp_path_factory.mktemp("browser")
+    (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={used / 'profile'}",
+             "--enable-logging=stderr", "--virtual-time-budget=10000", "--window-size=1300,2000",
+             "--dump-dom"]  # fmt: skip
+    command = [browser, *flags, f"file://{used / 'page.html'}"]
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'<div id="found">(.*?)</div>', result.stdout)
+    assert found, result.stderr
+    return re.findall(r"CONSOLE[^\n]*", result.stderr), json.loads(html.unescape(found[1]))
+
+
+def test_page_loads_without_a_word_on_the_console(browsed):
+    assert browsed[0] == []
+
+
+def test_every_chart_is_drawn(browsed):
+    drawn = dict(browsed[1]["charts"])
+    assert set(drawn) == {"curve-0", "curve-1", "aggregates", "improvement", "profiles", "efficiency", "cost"}
+    assert all(count > 20 for count in drawn.values()), drawn
+
+
+def test_contestant_is_hidden_everywhere_and_comes_back(browsed):
+    found = browsed[1]
+    assert set(found["before"]) == set(found["after"]) == {True}
+    assert set(found["hidden"]) == {False}
+    assert found["rows"] == 4  # a verdict, two tasks, and all of them
+
+
+def test_axis_switches_between_steps_and_time(browsed, report):
+    found = browsed[1]
+    assert found["steps"] == found["again"] == ["environment steps", 20_000]
+    assert found["time"][0].startswith("hours")
+    assert found["time"][1] == pytest.approx(max(report[0].curves[0].seconds) / 3600)

@@ -1,0 +1,25 @@
+"""How far runs have come, and how long the rest takes."""
+
+import pytest
+from made_up_sweep import PLAN, pretend
+
+from bisac.sweeps.progress import RunProgress, progress_of, remaining_seconds
+
+
+def test_progress_ignores_a_line_that_is_being_written(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    assert progress_of(planned) == RunProgress(0, 0.0, None, None, False)
+    pretend(planned, 40, seconds=20.0)
+    assert progress_of(planned) == RunProgress(40, 20.0, 1.5, 2.0, False)
+
+
+def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
+    runs = list(PLAN.runs(tmp_path))
+    told = {run.folder: progress_of(run) for run in runs}
+    assert remaining_seconds(runs, told, 2) is None
+    pretend(runs[0], 100, seconds=50.0)  # sac: half a second a step
+    pretend(runs[1], 10, seconds=20.0)  # bisac: two
+    told = {run.folder: progress_of(run) for run in runs}
+    # 90 steps of bisac, 100 of sac, 100 of bisac.
+    assert remaining_seconds(runs, told, 2) == pytest.approx((180 + 50 + 200) / 2)
+    assert remaining_seconds(runs, told, 8) == pytest.approx(200)
