@@ -11,6 +11,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from browser import ADVICE, find_browser
 from made_up_sweep import make_up
 
 from bisac.cli import run
@@ -294,10 +295,8 @@ window.addEventListener("load", async () => {
 @pytest.fixture(scope="module")
 def browsed(report, tmp_path_factory):
     """What a browser says of the page on its console, and what the page has become after a few clicks."""
-    browser = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-    )
-    assert browser, "the page is tested in a real browser: install Chromium (apt-get install chromium)."
+    browser = find_browser()
+    assert browser, ADVICE
     used = tmp_path_factory.mktemp("browser")
     (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -312,16 +311,19 @@ def browsed(report, tmp_path_factory):
     return re.findall(r"CONSOLE[^\n]*", result.stderr), json.loads(html.unescape(found[1]))
 
 
+@pytest.mark.browser
 def test_page_loads_without_a_word_on_the_console(browsed):
     assert browsed[0] == []
 
 
+@pytest.mark.browser
 def test_every_chart_is_drawn(browsed):
     drawn = dict(browsed[1]["charts"])
     assert set(drawn) == {"curve-0", "curve-1", "aggregates", "improvement", "profiles", "efficiency", "cost"}
     assert all(count > 20 for count in drawn.values()), drawn
 
 
+@pytest.mark.browser
 def test_contestant_is_hidden_everywhere_and_comes_back(browsed):
     found = browsed[1]
     assert set(found["before"]) == set(found["after"]) == {True}
@@ -329,6 +331,7 @@ def test_contestant_is_hidden_everywhere_and_comes_back(browsed):
     assert found["rows"] == 4  # a verdict, two tasks, and all of them
 
 
+@pytest.mark.browser
 def test_axis_switches_between_steps_and_time(browsed, report):
     found = browsed[1]
     assert found["steps"] == found["again"] == ["environment steps", 20_000]
