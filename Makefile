@@ -61,7 +61,7 @@ dist: $(VENV)/developing ## build the wheel and the sdist; train with the wheel 
 	$(PYTHON) -m venv $(DIST)
 	$(DIST)/bin/pip $(INSTALL) -c constraints.txt dist/*.whl
 	ls $(DIST)/lib/python*/site-packages/bisac/py.typed $(DIST)/lib/python*/site-packages/bisac/report/template.html
-	cd $(DIST) && bin/bisac --version && bin/bisac train Pendulum-v1 --algo sac --steps 400 --hidden 16 --out trained
+	cd $(DIST) && bin/bisac --version && bin/bisac train Pendulum-v1 --algo sac --steps 400 --learning-starts 100 --hidden 16 --out run
 
 clean: ## remove the virtual environments and what was built
 	rm -rf .venv .venv-* build dist
