@@ -1,55 +1,94 @@
-# The two commands a newcomer needs: `make train` and `make test`.
+# Each target's line says what it does; a bare `make` lists them.
 ENV ?= Pendulum-v1
 ALGO ?= bisac
 STEPS ?= $(if $(filter Pendulum-v1,$(ENV)),6000,1000000)
 SEED ?= 0
 ARGS ?=
 
+# Another Python has a virtual environment of its own: make test PYTHON=python3.12 uses .venv-python3.12.
 PYTHON ?= python3
-VENV := .venv
-PEERS := .venv-peers
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
+PEERS := .venv-peers
+LOWEST := .venv-lowest
+DIST := .venv-dist
 
-.PHONY: train test check bench bench-return bench-scaling install clean
+INSTALL := install --quiet --disable-pip-version-check
+PYTEST := pytest -n 2 --dist loadgroup
 
-train: $(VENV)/installed
+.DEFAULT_GOAL := help
+.PHONY: help install train test test-browser test-lowest check format bench bench-return bench-scaling campaign dist clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/installed ## set up .venv with bisac in it
+
+train: $(VENV)/installed ## train; ENV=Hopper-v5 ALGO=sac STEPS=100000 SEED=3 ARGS='--preset fast' say what and how
 	@$(BIN)/bisac train $(ENV) --algo $(ALGO) --steps $(STEPS) --seed $(SEED) $(ARGS)
 
-test: check
-	$(BIN)/pytest -n 2 --dist loadgroup
+test: check ## run all checks and tests; PYTHON=python3.12 with another Python
+	$(BIN)/$(PYTEST) $(ARGS)
 
-check: $(VENV)/developing
+test-browser: $(VENV)/developing ## test the report's page in an installed Chromium or Chrome
+	@$(BIN)/python tests/support/browser.py
+	$(BIN)/pytest -m browser $(ARGS)
+
+test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/$(PYTEST) $(ARGS)
+
+check: $(VENV)/developing ## check formatting, style and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-bench: $(VENV)/installed $(PEERS)/installed
+format: $(VENV)/developing ## format the code, and mend what ruff can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/installed $(PEERS)/installed ## measure speed beside other libraries
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
-bench-return: $(VENV)/installed $(PEERS)/installed
+bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)
 
-bench-scaling: $(VENV)/installed
+bench-scaling: $(VENV)/installed ## measure how costs grow
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
-install: $(VENV)/installed
+campaign: $(VENV)/developing ## kill, crash, damage and forge runs in large; writes docs/reliability.md (half an hour)
+	$(BIN)/python benchmarks/reliability $(ARGS)
+
+dist: $(VENV)/developing ## build the wheel and the sdist; train with the wheel in a fresh environment
+	rm -rf dist $(DIST)
+	$(BIN)/python -m build
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/pip $(INSTALL) -c constraints.txt dist/*.whl
+	ls $(DIST)/lib/python*/site-packages/bisac/py.typed $(DIST)/lib/python*/site-packages/bisac/report/template.html
+	cd $(DIST) && bin/bisac --version && bin/bisac train Pendulum-v1 --algo sac --steps 400 --learning-starts 100 --hidden 16 --out run
+
+clean: ## remove the virtual environments and what was built
+	rm -rf .venv .venv-* build dist
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bisac needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip $(INSTALL) -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/developing: $(VENV)/installed
+	$(BIN)/pip $(INSTALL) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Every lower bound as the one version allowed.
+$(LOWEST)/installed: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	grep -oE '"[^"]+>=[0-9.]+"' pyproject.toml | sed -E 's/"//g; s/\[.*\]//; s/>=/==/' > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/pip $(INSTALL) -c $(LOWEST)/constraints.txt -e '.[dev]'
 	@touch $@
 
 # Torch first, and by itself: whatever asks for it later is content with the one that is there.
 $(PEERS)/installed: benchmarks/peers-constraints.txt
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -c $< stable-baselines3 sbx-rl 'gymnasium[mujoco]' rejax
+	$(PEERS)/bin/pip $(INSTALL) torch==2.13.0
+	$(PEERS)/bin/pip $(INSTALL) -c $< stable-baselines3 sbx-rl 'gymnasium[mujoco]' rejax
 	@touch $@
-
-$(VENV)/developing: $(VENV)/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
-
-clean:
-	rm -rf $(VENV) $(PEERS)

@@ -1,6 +1,5 @@
 """Files: atomic and durable writes, and trees of arrays in safetensors. Nothing here can run code when it reads."""
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
+from filelock import FileLock, Timeout
 from jaxtyping import Array, PyTree
 
 from bisac.errors import BisacError
@@ -38,6 +38,8 @@ def write_from(path: Path, offset: int, content: bytes) -> None:
 
 def sync_folder(path: Path) -> None:
     """Make the names in a folder durable: a rename is not, until its folder is on the disk."""
+    if os.name == "nt":  # Windows opens no folder, and keeps its names by itself
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -61,19 +63,20 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 @contextmanager
 def exclusive(folder: Path, busy: str) -> Iterator[None]:
-    """Be the only process in a folder, or raise `busy`; one that dies, however it dies, leaves the place free."""
+    """Be the only process in a folder, or raise `busy`; one that dies, however it dies, leaves the place free.
+
+    The system's own lock on a file does that; where a file system has none, nothing safe can stand in for it.
+    """
+    # Not bound to a thread: a run may be begun in one and closed in another.
+    lock = FileLock(folder / ".lock", timeout=0, thread_local=False, fallback_to_soft=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a")
+        held = lock.acquire()
+    except Timeout as error:
+        raise BisacError(busy) from error
     except OSError as error:
-        raise BisacError(f"the folder {folder} cannot be written: {error.strerror}.") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BisacError(busy) from error
-        except OSError as error:
-            raise BisacError(f"the folder {folder} cannot be locked: {error.strerror}.") from error
+        raise BisacError(f"the folder {folder} cannot be written or locked: {error.strerror}.") from error
+    with held:
         yield
 
 

@@ -4,14 +4,16 @@ import html
 import json
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
+from browser import ADVICE, find_browser
 from made_up_sweep import make_up
 
 from bisac.plotting import statistics
 from bisac.report.write import write_report
+
+pytestmark = pytest.mark.browser
 
 USE = """
 <script>
@@ -59,10 +61,8 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browsed(report, tmp_path_factory):
     """What a browser says of the page on its console, and what the page has become after a few clicks."""
-    browser = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-    )
-    assert browser, "the page is tested in a real browser: install Chromium (apt-get install chromium)."
+    browser = find_browser()
+    assert browser, ADVICE
     used = tmp_path_factory.mktemp("browser")
     (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.markup import escape
 
+from bisac import __version__
 from bisac.cli.evaluate import run_eval
 from bisac.cli.figure import run_figure
 from bisac.cli.listing import run_list
@@ -25,6 +26,7 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
   bisac report sweeps/first                 the comparison, with honest statistics, as a page
   bisac figure                              the paper's figures, from runs of your own
   bisac list                                algorithms and tasks
+  bisac --version                           which version this is
 
 Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
 
@@ -43,6 +45,9 @@ def run(arguments: list[str]) -> int:
     console, problems = Console(), Console(stderr=True)
     if not arguments or arguments[0] in ("-h", "--help"):
         console.print(WELCOME, highlight=False)
+        return 0
+    if arguments[0] == "--version":
+        console.print(f"bisac {__version__}", highlight=False)
         return 0
     try:
         if arguments[0] not in commands:
