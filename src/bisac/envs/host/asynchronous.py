@@ -92,13 +92,13 @@ class Worker:
     def begin(self, recipe: bytes) -> None:
         """Tell it what environment to make."""
         with self._listening():
-            self.connection.send(sys.path)
+            worker.send(self.connection, sys.path)
             self.connection.send_bytes(recipe)
 
     def ask(self, call: str, *arguments: Any) -> None:
         """Tell it what to do."""
         with self._listening():
-            self.connection.send((call, *arguments))
+            worker.send(self.connection, (call, *arguments))
 
     def answer(self) -> Any:
         """Wait for what came of it."""

@@ -45,16 +45,24 @@ def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float]
 CALLS: dict[str, Callable[..., Any]] = {"reset": reset, "step": step, "replay": replay}
 
 
+def send(connection: Connection, message: Any) -> None:
+    """Send what `recv` at the other end returns.
+
+    Not `Connection.send`: Python 3.12.0 and 3.12.1 crash where an error keeps its buffer alive (python/cpython#111049).
+    """
+    connection.send_bytes(pickle.dumps(message))
+
+
 def serve(connection: Connection) -> None:
     """Make an environment, then do as told; each answer is a result, and what went wrong where there is none."""
     sys.path[:] = connection.recv()  # the parent's, where the environment's own modules are found
     env, problem = _attempt(_make, connection.recv_bytes())
     try:
-        connection.send((None, problem))
+        send(connection, (None, problem))
         while problem is None:
             call, *arguments = connection.recv()
             result, problem = _attempt(CALLS[call], env, *arguments)
-            connection.send((result, problem))
+            send(connection, (result, problem))
     finally:
         if env is not None:
             env.close()

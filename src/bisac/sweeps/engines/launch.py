@@ -5,7 +5,6 @@ imported. It then becomes the run's process, which stops and saves itself when i
 """
 
 import ctypes
-import fcntl
 import os
 import signal
 import sys
@@ -41,6 +40,8 @@ def die_with(parent: int) -> None:
 
 def wait_until_free(folder: Path) -> None:
     """Wait for a run whose sweep was killed, and which saves itself now; one that stays is told by `bisac` itself."""
+    import fcntl  # of Unix alone, and wanted only here
+
     deadline = time.monotonic() + PATIENCE
     with (folder / ".lock").open("a") as lock:
         while time.monotonic() < deadline:
@@ -73,6 +74,8 @@ def take_cores(count: int) -> None:
 
 def _mark(path: Path) -> bool:
     """Take a mark for as long as this process lives, if it is free."""
+    import fcntl
+
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
