@@ -44,7 +44,7 @@ def all_but(*names, params=ALL):
 
 
 def trained(algo, env, steps=700, num_envs=1):
-    collector = host_collector(algo, env, num_envs)
+    collector = host_collector(algo, env, num_envs, steps=steps)
     # One name, so that what starts a run compiles once.
     collector.spec = dataclasses.replace(collector.spec, env_id="Probe")
     state, _ = advanced(collector, collector.start(), steps)

@@ -102,5 +102,5 @@ def test_an_environment_that_is_not_gymnasiums_is_refused(monkeypatch):
 
 def test_envpool_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", None)
-    with pytest.raises(BisacError, match=r"pip install 'bisac\[envpool\]'"):
+    with pytest.raises(BisacError, match=r"pip install '\.\[envpool\]'"):
         HostEnvs(Task("Hopper-v5"), 1, 0, "envpool")

@@ -147,7 +147,7 @@ def test_a_package_registers_its_environments_when_named(tmp_path, monkeypatch):
 
 def test_the_control_suite_is_asked_for_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "dm_control", None)
-    with pytest.raises(BisacError, match=r"pip install 'bisac\[dm-control\]'"):
+    with pytest.raises(BisacError, match=r"pip install '\.\[dm-control\]'"):
         Task("dm_control/cheetah-run-v0").make()
 
 

@@ -6,7 +6,12 @@ from scipy import stats
 
 from bisac.plotting import statistics
 
-RNG = np.random.default_rng(0)
+
+@pytest.fixture
+def rng():
+    """Draws of each test's own, whatever ran before it."""
+    return np.random.default_rng(0)
+
 
 # Of rliable 1.2.0: its `metrics` gave the values, and its `library.get_interval_estimates` and
 # `create_performance_profile` the intervals, of 50,000 samples after np.random.seed(0).
@@ -51,15 +56,16 @@ def test_profile_is_rliables(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (4, 1), (5, 3), (10, 7)])
-def test_interquartile_mean_is_scipys_trimmed_mean(shape):
-    scores = RNG.normal(size=(2, *shape, 6))
+def test_interquartile_mean_is_scipys_trimmed_mean(shape, rng):
+    scores = rng.normal(size=(2, *shape, 6))
     expected = stats.trim_mean(scores.reshape(2, -1, 6), 0.25, axis=1)
     np.testing.assert_allclose(statistics.interquartile_mean(scores), expected)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "iqm"])
-def test_interval_of_one_task_is_scipys_percentile_bootstrap(statistic):
-    scores = RNG.gamma(2.0, size=(12, 1))  # skewed, so that the interval is not symmetric
+def test_interval_of_one_task_is_scipys_percentile_bootstrap(statistic, rng, monkeypatch):
+    monkeypatch.setattr(statistics, "REPS", 20_000)
+    scores = rng.gamma(2.0, size=(12, 1))  # skewed, so that the interval is not symmetric
     measure = {"mean": np.mean, "iqm": lambda x, axis: stats.trim_mean(x, 0.25, axis=axis)}[statistic]
     theirs = stats.bootstrap(
         (scores[:, 0],), measure, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
@@ -69,8 +75,8 @@ def test_interval_of_one_task_is_scipys_percentile_bootstrap(statistic):
     assert found.interval == pytest.approx(tuple(theirs.confidence_interval), abs=0.05 * width)
 
 
-def test_interval_of_a_difference_is_scipys_where_samples_are_independent():
-    x, y = RNG.normal(size=(8, 1)), RNG.normal(size=(11, 1))
+def test_interval_of_a_difference_is_scipys_where_samples_are_independent(rng):
+    x, y = rng.normal(size=(8, 1)), rng.normal(size=(11, 1))
 
     def difference(x, y, axis):
         return stats.trim_mean(x, 0.25, axis=axis) - stats.trim_mean(y, 0.25, axis=axis)
@@ -81,8 +87,8 @@ def test_interval_of_a_difference_is_scipys_where_samples_are_independent():
     assert found.interval == pytest.approx(tuple(theirs), abs=0.05 * (theirs.high - theirs.low))
 
 
-def test_probability_of_improvement_is_mann_whitneys():
-    x, y = RNG.normal(size=(5, 4)).round(1), RNG.normal(size=(7, 4)).round(1)  # rounded, so that some are equal
+def test_probability_of_improvement_is_mann_whitneys(rng):
+    x, y = rng.normal(size=(5, 4)).round(1), rng.normal(size=(7, 4)).round(1)  # rounded, so that some are equal
     y[0, 0] = x[0, 0]
     expected = np.mean([stats.mannwhitneyu(x[:, i], y[:, i]).statistic / 35 for i in range(4)])
     assert statistics.probability_of_improvement(x, y).value == pytest.approx(expected)
@@ -95,8 +101,8 @@ def test_performance_profile_counts(few_samples):
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_band_covers_the_truth_as_often_as_it_says(confidence, few_samples):
-    samples = RNG.normal(size=(300, 20, 1, 1))
+def test_band_covers_the_truth_as_often_as_it_says(confidence, few_samples, rng):
+    samples = rng.normal(size=(300, 20, 1, 1))
     bands = [statistics.bootstrap(statistics.plain_mean, s, confidence=confidence).interval for s in samples]
     inside = np.mean([low[0] <= 0.0 <= high[0] for low, high in bands])
     assert inside == pytest.approx(confidence, abs=0.07)
@@ -113,9 +119,9 @@ def test_seeds_are_drawn_for_each_task_by_itself():
     assert low < -0.5 < 0.5 < high
 
 
-def test_curve_keeps_a_seed_whole(few_samples):
+def test_curve_keeps_a_seed_whole(few_samples, rng):
     """The same seeds are drawn at all points: a curve and the same curve shifted have bands shifted as far."""
-    returns = RNG.normal(size=(6, 1, 1)) + np.array([0.0, 5.0])
+    returns = rng.normal(size=(6, 1, 1)) + np.array([0.0, 5.0])
     band = statistics.bootstrap(statistics.interquartile_mean, returns)
     for part in (band.values, *band.interval):
         assert part[1] - part[0] == pytest.approx(5.0)

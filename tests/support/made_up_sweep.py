@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from bisac.runs.config import to_config
 from bisac.runs.folder import RunFolder
-from bisac.runs.settings import Settings, to_config
+from bisac.runs.settings import Settings
 from bisac.sweeps.contestants import parse_contestant
 from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol

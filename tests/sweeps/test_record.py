@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from bisac.errors import BisacError
+from bisac.runs.config import to_config
 from bisac.runs.folder import RunFolder
-from bisac.runs.settings import Settings, to_config
+from bisac.runs.settings import Settings
 from bisac.sweeps.contestants import parse_contestant
 from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol, read_record
