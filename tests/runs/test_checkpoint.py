@@ -17,7 +17,7 @@ from faults import broken_disk, counted_calls, crash_and_go_on, fail_and_go_on, 
 from forging import refusals, signed
 from probe_envs import Counter, Truncated
 from short_hopper import HOPPER, ShortHopper
-from small_runs import SETTINGS, SHORT, SMALL, VARIANTS, Crash, at_each_step, die_at, fingerprint, host_collector
+from small_runs import SETTINGS, SHORT, SMALL, VARIANTS, at_each_step, dying_at, fingerprint, host_collector
 
 import bisac
 from bisac.algos import SAC
@@ -41,10 +41,8 @@ def straight(tmp_path_factory):
 def stopped(tmp_path_factory):
     """A run that died at step 90, with checkpoints of steps 60 and 80."""
     out = tmp_path_factory.mktemp("stopped") / "run"
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        die_at(monkeypatch, 90)
-        with pytest.raises(Crash):
-            bisac.train(Counter, out=out, **SMALL, **SHORT)
+    with dying_at(90):
+        bisac.train(Counter, out=out, **SMALL, **SHORT)
     assert [path.name for path in sorted((out / "checkpoints").glob("step-*"))] == [
         "step-000000000060",
         "step-000000000080",
@@ -79,15 +77,14 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("variant", "num_envs"), SHAPES)
-def test_resumed_run_equals_one_never_interrupted(variant, num_envs, tmp_path, monkeypatch):
+def test_resumed_run_equals_one_never_interrupted(variant, num_envs, tmp_path):
     settings = SETTINGS | VARIANTS[variant] | {"num_envs": num_envs, "verbose": False}
     ShortHopper.ended.clear()
     bisac.train(HOPPER, out=tmp_path / "straight", **settings)
     assert ShortHopper.ended.keys() == {"a fall", "the time limit"}
     rng = random.Random(variant)
     for moment in sorted(rng.sample(range(1, 600), 3)):
-        with monkeypatch.context() as patch, pytest.raises(Crash):
-            die_at(patch, moment)
+        with dying_at(moment):
             if (tmp_path / "torn").exists():
                 bisac.resume(tmp_path / "torn", verbose=False)
             else:
@@ -221,7 +218,9 @@ def test_other_format_versions_are_refused(stopped, tmp_path):
         path = max((tmp_path / "run" / "checkpoints").glob("step-*")) / "manifest.json"
         whole = path.read_bytes()
         path.write_bytes(signed({**json.loads(whole), **change}))
-        with pytest.raises(bisac.BisacError, match=r"has checkpoint format .*; this bisac reads bisac-checkpoint 1 and 2"):
+        with pytest.raises(
+            bisac.BisacError, match=r"has checkpoint format .*; this bisac reads bisac-checkpoint 1 and 2"
+        ):
             bisac.resume(tmp_path / "run", env=Counter, verbose=False)
         path.write_bytes(whole)
 
@@ -332,10 +331,9 @@ class Forgetful(Truncated):
         return float(Forgetful.made)
 
 
-def test_environment_that_does_not_repeat_itself_is_told(tmp_path, monkeypatch):
+def test_environment_that_does_not_repeat_itself_is_told(tmp_path):
     settings = SMALL | SHORT | {"num_envs": 2}
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        die_at(patch, 53)
+    with dying_at(53):
         bisac.train(Forgetful, out=tmp_path / "run", **settings)
     with pytest.warns(UserWarning, match="2 of 2 environments begin a new episode, so this resume is not exact"):
         bisac.resume(tmp_path / "run", env=Forgetful, verbose=False)

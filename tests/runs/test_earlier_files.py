@@ -16,9 +16,9 @@ import pytest
 from safetensors.numpy import load_file
 
 import bisac
-from bisac.sweeps.record import read_record
-from bisac.runs.log import read_progress
 from bisac.runs.folder import provenance
+from bisac.runs.log import read_progress
+from bisac.sweeps.record import read_record
 
 CLASSIC = Path(__file__).parents[1] / "data" / "classic"
 

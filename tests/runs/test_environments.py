@@ -5,19 +5,11 @@ import re
 
 import pytest
 from probe_envs import Counter
-from small_runs import SHORT, SMALL, Crash, die_at, fingerprint
+from small_runs import SHORT, SMALL, dying_at, fingerprint
 
 import bisac
 from bisac.cli import run
 from bisac.runs.log import read_progress
-
-
-def train_until(moment, monkeypatch, env, out, **settings):
-    """A run that died at that step."""
-
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        die_at(patch, moment)
-        bisac.train(env, out=out, **SMALL | SHORT | settings)
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +71,18 @@ def test_pythons_arguments_are_those_of_the_command_line(tmp_path):
     assert policy.spec.env_args == ("max_episode_steps=5",)
 
 
-def test_processes_learn_the_same_and_resume_exactly(tmp_path, monkeypatch):
+def test_processes_learn_the_same_and_resume_exactly(tmp_path):
     bisac.train(Counter, out=tmp_path / "sync", **SMALL | SHORT | {"num_envs": 2})
-    train_until(50, monkeypatch, Counter, tmp_path / "async", num_envs=2, backend="async")
+    with dying_at(50):
+        bisac.train(Counter, out=tmp_path / "async", **SMALL | SHORT | dict(num_envs=2, backend="async"))
     bisac.resume(tmp_path / "async", env=Counter, verbose=False)
     assert fingerprint(tmp_path / "async") == fingerprint(tmp_path / "sync")
     assert json.loads((tmp_path / "async" / "config.json").read_text())["run"]["backend"] == "async"
 
 
-def test_envpool_says_that_its_resume_is_not_exact(tmp_path, monkeypatch):
-    train_until(50, monkeypatch, "Hopper-v5", tmp_path / "run", num_envs=2, backend="envpool")
+def test_envpool_says_that_its_resume_is_not_exact(tmp_path):
+    with dying_at(50):
+        bisac.train("Hopper-v5", out=tmp_path / "run", **SMALL | SHORT | dict(num_envs=2, backend="envpool"))
     with pytest.warns(UserWarning, match="Hopper-v5 does not repeat itself when seeded: 2 of 2 environments begin"):
         bisac.resume(tmp_path / "run", verbose=False)
     assert read_progress((tmp_path / "run" / "progress.csv").read_text())[-1]["inexact_resumes"] == 1

@@ -12,11 +12,11 @@ from small_runs import at_each_step, fingerprint
 
 import bisac
 from bisac.algos import SAC
-from bisac.envs.task import Task
-from bisac.errors import BisacError
 from bisac.collect import evaluate
 from bisac.collect.dispatch import random_return
 from bisac.collect.evaluate import EVALUATION_STREAM, HELD_OUT_STREAM, Evaluator, episode_seed
+from bisac.envs.task import Task
+from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder, provenance
 from bisac.runs.settings import Settings
 from bisac.runs.start import start

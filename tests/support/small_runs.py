@@ -4,8 +4,10 @@ import csv
 import hashlib
 import io
 import json
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
 from bisac.collect.collector import Request
@@ -99,11 +101,14 @@ def at_each_step(monkeypatch, act):
     monkeypatch.setattr(HostCollector, "advance", advance)
 
 
-def die_at(monkeypatch, step):
-    """Die in the middle of that step, with no time to save."""
+@contextmanager
+def dying_at(step):
+    """What is trained inside dies in the middle of that step, with no time to save."""
 
     def act(now):
         if now >= step:
             raise Crash
 
-    at_each_step(monkeypatch, act)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
+        at_each_step(patch, act)
+        yield

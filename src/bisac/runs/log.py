@@ -6,15 +6,14 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboardX.summary import scalar
 
-from bisac.storage import read_file, write_atomic, write_from
-from bisac.runs.record import Record
 from bisac.runs.folder import RunFolder
+from bisac.runs.record import Record
+from bisac.storage import read_file, write_atomic, write_from
 
 Row = dict[str, float | None]
 """One line of the log: None where there is nothing to tell yet."""

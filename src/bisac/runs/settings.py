@@ -8,8 +8,9 @@ from typing import Any, get_args
 from tyro.conf import UseAppendAction
 
 from bisac.algos import Algorithm
-from bisac.validate import require
 from bisac.envs.host.backends import BackendName
+from bisac.validate import require
+
 
 @dataclass(frozen=True)
 class Settings:

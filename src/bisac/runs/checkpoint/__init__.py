@@ -1,0 +1,1 @@
+"""Checkpoints: the whole of a run on disk."""

@@ -1,0 +1,71 @@
+"""A run's config.json: all that it is made of, written, read again, and compared before a run goes on."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
+from bisac.errors import BisacError
+from bisac.runs.folder import provenance
+from bisac.runs.settings import Settings
+
+MAY_CHANGE = ("steps", "checkpoint_every", "out", "overwrite")
+"""Settings that a resumed run may have other than before."""
+
+
+def to_config(env_id: str, algo: Algorithm[Any], settings: Settings) -> dict[str, Any]:
+    """Return all that a run is made of, as config.json and the checkpoints hold it."""
+    run = dataclasses.asdict(settings) | {"out": os.fspath(settings.out) if settings.out else None}
+    return {
+        "format": 1,
+        "env": env_id,
+        "algo": algorithm_name(algo),
+        "hyperparameters": dataclasses.asdict(algo),
+        "run": run,
+    }
+
+
+def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], Settings]:
+    """Return the algorithm and the settings that a run was started with."""
+    try:
+        run = dict(config["run"])
+        out = run.pop("out", None)
+        env_arg = tuple(run.pop("env_arg", ()))
+        settings = Settings(**run, out=Path(out) if out else None, env_arg=env_arg)
+        return algorithm_from_json(config["algo"], config["hyperparameters"]), settings
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BisacError(f"config.json is not one of this bisac's: {error!r}.") from error
+
+
+def check_unchanged(then: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on under another config than the one that was saved: it would no longer be one run."""
+    old, new = _flat(then), _flat(now)
+    for name in {**new, **old}:  # in their order: a setting comes before those that depend on it
+        if name not in MAY_CHANGE and old.get(name) != new.get(name):
+            raise BisacError(
+                f"{name} is {new.get(name)!r} in config.json and was {old.get(name)!r} when the run was saved; it "
+                f"cannot change within a run. Restore it, or start another run."
+            )
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that make a run what it is, by name, in JSON's types; an older file's as it means them."""
+    try:
+        same = json.loads(json.dumps(to_config(config["env"], *from_config(config))))
+        return {"env": same["env"], "algo": same["algo"], **same["hyperparameters"], **same["run"]}
+    except (KeyError, TypeError) as error:
+        raise BisacError(f"the checkpoint's config is not one of this bisac's: {error!r}.") from error
+
+
+def differences(recorded: dict[str, Any]) -> list[str]:
+    """Return a sentence where this is not the machine on which the run was saved, which may cost the last bits."""
+    then, now = (
+        {"cores": source.get("cores"), "platform": source.get("platform"), **source.get("versions", {})}
+        for source in (recorded, provenance())
+    )
+    changed = [f"{name} {then[name]} then, {now[name]} now" for name in now if name in then and then[name] != now[name]]
+    if not changed:
+        return []
+    return [f"not the same machine or versions ({'; '.join(changed)}): the last bits of what follows may differ."]

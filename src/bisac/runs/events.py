@@ -1,0 +1,96 @@
+"""What a run tells while it goes: typed events, in the order in which things happen.
+
+The display, sweeps, trackers and a user's own loop all consume the same events. Where a session carries several runs,
+`run` says which one is meant, counted from 0; whatever is told has been written before.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bisac.policies.policy import Policy
+from bisac.runs.folder import RunFolder
+from bisac.runs.log import Row
+
+
+class Started(NamedTuple):
+    """The runs are about to take their first step, or to go on."""
+
+    folders: tuple[RunFolder, ...]
+    step: int
+    """Steps that were taken before."""
+    steps: int
+    """Steps after which the runs end."""
+
+
+class Advanced(NamedTuple):
+    """Steps were taken."""
+
+    step: int
+    """Steps taken so far by each run."""
+
+
+class EpisodeEnded(NamedTuple):
+    """A training episode ended."""
+
+    run: int
+    step: int
+    episode_return: float
+    episode_length: int
+
+
+class Evaluated(NamedTuple):
+    """The deterministic policy was evaluated."""
+
+    run: int
+    step: int
+    returns: np.ndarray
+    """The return of each episode."""
+    lengths: np.ndarray
+    """The steps of each episode."""
+
+
+class Logged(NamedTuple):
+    """A row was added to the log."""
+
+    run: int
+    row: Row
+
+
+class Saved(NamedTuple):
+    """A checkpoint was written."""
+
+    run: int
+    step: int
+    path: Path
+    """The checkpoint's folder."""
+
+
+class Warned(NamedTuple):
+    """Something went wrong that does not end the run."""
+
+    text: str
+
+
+class Outcome(NamedTuple):
+    """What is left of a run when it stops."""
+
+    policy: Policy
+    folder: RunFolder
+    rows: list[Row]
+    """The rows of its log."""
+    stopped_by: int | None
+    """The signal that stopped it early, if one did."""
+    resumable: bool
+    """Whether there is a checkpoint to go on from."""
+
+
+class Finished(NamedTuple):
+    """The runs are over, at their end or by a signal; nothing follows."""
+
+    outcomes: tuple[Outcome, ...]
+    """What is left of each run."""
+
+
+Event = Started | Advanced | EpisodeEnded | Evaluated | Logged | Saved | Warned | Finished

@@ -1,0 +1,196 @@
+"""Going on with runs, as if they had never stopped: from their newest whole checkpoint, or from their seed."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bisac.algos import Algorithm
+from bisac.collect.collector import Collector
+from bisac.collect.dispatch import Source, source_name
+from bisac.errors import BisacError
+from bisac.machine import tune_process
+from bisac.policies.policy import load_policy
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.checkpoint.contents import fitting, load
+from bisac.runs.config import check_unchanged, differences, from_config, to_config
+from bisac.runs.events import Event, Finished, Outcome, Started, Warned
+from bisac.runs.folder import RunFolder
+from bisac.runs.log import Log, read_log
+from bisac.runs.record import Record
+from bisac.runs.run import Run
+from bisac.runs.session import Session
+from bisac.runs.settings import Settings
+from bisac.runs.start import begun, opened
+from bisac.types import require_float32
+
+
+class Found(NamedTuple):
+    """A run as it was found on disk."""
+
+    folder: RunFolder
+    recorded: dict[str, Any]
+    """The content of config.json."""
+    algo: Algorithm[Any]
+    settings: Settings
+    """The settings that it goes on with."""
+    checkpoints: Checkpoints
+    warnings: list[Warned]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What the run is made of from now on."""
+        return to_config(str(self.recorded.get("env")), self.algo, self.settings)
+
+
+def resume(
+    paths: Sequence[Path],
+    steps: int | None = None,
+    checkpoint_every: int | None = None,
+    source: Source | None = None,
+) -> Iterator[Event]:
+    """Go on with the run in a folder, or with several that were started side by side, and yield what happens.
+
+    Only how long, and how often it is saved, may change. `source` is needed where the run was trained on something
+    other than an id.
+    """
+    require_float32()
+    tune_process()
+    changes = {"steps": steps, "checkpoint_every": checkpoint_every}
+    with ExitStack() as held:
+        found: list[Found] = []
+        for path in paths:
+            folder = RunFolder(path)
+            if not (folder.config.exists() or folder.checkpoints.is_dir()):
+                raise BisacError(f"{path} is not a run folder: it has no config.json.")
+            held.enter_context(folder.held())
+            found.append(_find(folder, {name: value for name, value in changes.items() if value is not None}))
+        for each in found:
+            yield from each.warnings
+        if left := [outcome for each in found if (outcome := _left_without_checkpoints(each, steps))]:
+            yield Finished(tuple(left))
+            return
+        _meet(found)
+        for each in found:
+            _check_changes(each, steps)
+        first = found[0]
+        made_of = source or str(first.recorded.get("env"))
+        seeds = [each.settings.seed for each in found]
+        with closing(opened(made_of, first.algo, first.settings, seeds)) as collector:
+            session, told = _restored(collector, found)
+            yield from told
+            for each, run in zip(found, session.runs, strict=True):
+                each.folder.write_config(run.config | _sources(each, source, session.state.step))
+                each.folder.policy.unlink(missing_ok=True)  # of an earlier stop; its checkpoint has it
+            folders = tuple(each.folder for each in found)
+            yield Started(folders, session.state.step, first.settings.steps)
+            yield from begun(session)
+
+
+def _find(folder: RunFolder, changes: dict[str, int]) -> Found:
+    """Read what a folder says of its run."""
+    checkpoints, warnings = Checkpoints(folder.checkpoints), []
+    problems = checkpoints.recover()
+    if problems and not checkpoints.kept:
+        raise BisacError(f"no checkpoint of {folder.path} is whole: {' '.join(problems)}")
+    for problem in problems:
+        warnings.append(Warned(f"{problem} Using the checkpoint of step {checkpoints.kept[-1].step:,} instead."))
+    try:
+        recorded = folder.read_config()
+    except BisacError as error:
+        if not checkpoints.kept:
+            raise
+        warnings.append(Warned(f"{error} Using the checkpoint's copy."))
+        recorded = checkpoints.kept[-1].config
+    algo, settings = from_config(recorded)
+    return Found(folder, recorded, algo, dataclasses.replace(settings, **changes), checkpoints, warnings)
+
+
+def _left_without_checkpoints(found: Found, steps: int | None) -> Outcome | None:
+    """Return what a run without checkpoints has come to; None where it goes on, or its seed repeats what was lost.
+
+    What it did learn is not overwritten: a complete run is left as it is, any other refused.
+    """
+    if found.checkpoints.kept:
+        return None
+    folder, _, recorded_for = found.folder, found.recorded, from_config(found.recorded)[1]
+    rows = read_log(folder)
+    taken = int(rows[-1]["step"] or 0) if rows else 0
+    never_saved = 0 < taken < recorded_for.checkpoint_every
+    if not folder.policy.exists() or never_saved:
+        return None
+    if taken < max(recorded_for.steps, steps or 0):
+        raise BisacError(
+            f"{folder.path} has a policy of step {taken:,}, but no checkpoint to go on from; 'bisac eval' judges it, "
+            f"'bisac train' starts another run."
+        )
+    return Outcome(load_policy(folder.policy), folder, rows, None, resumable=False)
+
+
+def _meet(found: Sequence[Found]) -> None:
+    """Let runs that are trained side by side go on from the newest step at which each of them was saved."""
+    steps = [{kept.step for kept in each.checkpoints.kept} for each in found]
+    common = set.intersection(*steps)
+    if any(steps) and not common:
+        names = ", ".join(str(each.folder.path) for each in found)
+        raise BisacError(f"these runs were not saved at one step and cannot go on together: {names}.")
+    for each in found:
+        each.checkpoints.kept = [kept for kept in each.checkpoints.kept if kept.step <= max(common, default=0)]
+        if to_config("", each.algo, _shared(each.settings)) != to_config("", found[0].algo, _shared(found[0].settings)):
+            raise BisacError(f"{each.folder.path} has other settings than {found[0].folder.path}.")
+
+
+def _shared(settings: Settings) -> Settings:
+    """Return the settings less those in which runs that go side by side differ."""
+    return dataclasses.replace(settings, seed=0, out=None)
+
+
+def _check_changes(found: Found, steps: int | None) -> None:
+    """Refuse to go on where settings changed that make a run what it is, or with fewer steps than were taken."""
+    if not found.checkpoints.kept:
+        return
+    newest = found.checkpoints.kept[-1]
+    check_unchanged(newest.config, found.config)
+    # A run ends with a whole stride, and so may have taken more steps than it was started for.
+    started_for = from_config(found.recorded)[1].steps
+    if steps is not None and steps < min(started_for, newest.step):
+        raise BisacError(f"the run has taken {newest.step:,} steps already; --steps must be at least that.")
+
+
+def _restored(collector: Collector, found: Sequence[Found]) -> tuple[Session, list[Warned]]:
+    """Return the session that goes on with the runs, and what is not as it was."""
+    told = [Warned(text) for text in differences(found[0].recorded)]
+    if all(each.checkpoints.kept for each in found):
+        loaded = [load(each.checkpoints.kept[-1], collector) for each in found]
+        records = [record for _, record in loaded]
+        with fitting(found[0].checkpoints.kept[-1]):
+            state, strayed = collector.restore([snapshot for snapshot, _ in loaded])
+    else:  # stopped before the first checkpoint: the same seed repeats what was lost
+        state, records, strayed = collector.start(), [Record() for _ in found], [0] * len(found)
+    for record, count in zip(records, strayed, strict=True):
+        if count:
+            record.inexact_resumes += 1
+            told.append(
+                Warned(
+                    f"{collector.spec.env_id} does not repeat itself when seeded: {count} of "
+                    f"{collector.request.num_envs} environments begin a new episode, so this resume is not exact "
+                    f"(inexact_resumes in progress.csv)."
+                )
+            )
+    runs = [
+        Run(each.algo, each.settings, each.folder, each.config, record, each.checkpoints, Log(each.folder))
+        for each, record in zip(found, records, strict=True)
+    ]
+    return Session(collector, state, runs, found[0].settings), told
+
+
+def _sources(found: Found, source: Source | None, step: int) -> dict[str, Any]:
+    """Return what config.json says of where the environments came from: at the start, and at each resume since."""
+    began = {"env_source": found.recorded["env_source"]} if "env_source" in found.recorded else {}
+    now = source_name(source) if source is not None else str(found.recorded.get("env"))
+    history = list(found.recorded.get("resumed_with", []))
+    last = history[-1]["env_source"] if history else began.get("env_source", now)
+    if now != last:
+        history.append({"step": step, "env_source": now})
+    return began | ({"resumed_with": history} if history else {})

@@ -1,0 +1,84 @@
+"""A run on disk: its folder, and what is written there while it goes. It knows no environments."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bisac.algos import Algorithm, algorithm_name
+from bisac.collect.collector import Evaluation, Snapshot
+from bisac.plotting.learning_curve import draw_learning_curve
+from bisac.policies.policy import Policy
+from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.events import Outcome, Warned
+from bisac.runs.folder import RunFolder
+from bisac.runs.log import Log, Row, mean_or_none, read_progress
+from bisac.runs.record import Record
+from bisac.runs.settings import Settings
+from bisac.storage import write_atomic
+
+
+@dataclass
+class Run:
+    """One training in time and on disk."""
+
+    algo: Algorithm[Any]
+    settings: Settings
+    folder: RunFolder
+    config: dict[str, Any]
+    """The content of config.json that every checkpoint repeats."""
+    record: Record
+    checkpoints: Checkpoints
+    log: Log
+
+    def add_row(self, step: int, evaluation: Evaluation, metrics: dict[str, float], policy: Policy) -> Row:
+        """Record an evaluation and the metrics since the last one, and keep the policy if it is the best so far."""
+        record, mean = self.record, float(evaluation.returns.mean())
+        row: Row = {
+            "step": step,
+            "wall_time": round(record.seconds, 3),
+            "eval_return": mean,
+            "eval_return_std": float(evaluation.returns.std()),
+            "episode_return": mean_or_none(record.returns),
+            "episode_length": mean_or_none(record.lengths),
+            "inexact_resumes": record.inexact_resumes,
+        } | metrics
+        record.returns, record.lengths, record.owes_evaluation = [], [], False
+        if record.best_return is None or mean > record.best_return:
+            record.best_return, record.best_policy = mean, policy.to_bytes()
+        self.log.add(row)
+        return row
+
+    def flush(self, step: int) -> list[Warned]:
+        """Bring the files of the log up to the record."""
+        warnings: list[Warned] = []
+        with self._going_on("the log and the best policy", step, False, warnings):
+            self.log.flush()
+        return warnings
+
+    def save(self, snapshot: Snapshot, policy: Policy, last: bool) -> list[Warned]:
+        """Write a checkpoint."""
+        warnings: list[Warned] = []
+        with self._going_on("the checkpoint", snapshot.step, last, warnings):
+            self.checkpoints.save(snapshot, self.record, self.config, policy)
+        return warnings
+
+    @contextmanager
+    def _going_on(self, what: str, step: int, last: bool, warnings: list[Warned]) -> Iterator[None]:
+        """Let a run survive a disk that fails: what was saved before is whole, and the next time may go well."""
+        try:
+            yield
+        except OSError as error:
+            kept = self.checkpoints.kept
+            saved = f"that of step {kept[-1].step:,}" if kept else "none yet"
+            next_time = "" if last else " Training goes on, and it is tried again at the next interval."
+            text = f"{what} of step {step:,} could not be written: {error.strerror}.{next_time}"
+            warnings.append(Warned(f"{text} The last whole checkpoint is {saved}."))
+
+    def leave(self, policy: Policy, stopped_by: int | None) -> Outcome:
+        """Save the final policy, draw the learning curve, and return what is left of the run."""
+        rows = read_progress(self.record.progress)
+        policy.save(self.folder.policy)
+        title = f"{algorithm_name(self.algo)} on {policy.spec.env_id}, seed {self.settings.seed}"
+        write_atomic(self.folder.curve, draw_learning_curve(rows, title))
+        return Outcome(policy, self.folder, rows, stopped_by, bool(self.checkpoints.kept))
