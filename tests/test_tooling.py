@@ -36,3 +36,11 @@ def test_version_stands_in_the_changelog_and_the_citation():
     assert version
     assert re.findall(r"^## (\S+)", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == version[1]
     assert f"\nversion: {version[1]}\n" in (PROJECT / "CITATION.cff").read_text()
+
+
+def test_version_control_ignores_no_source():
+    if not (PROJECT / ".git").exists():
+        pytest.skip("this is no clone")
+    command = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "src", "tests"]
+    ignored = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [path for path in ignored if path.endswith(".py")] == []

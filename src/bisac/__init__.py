@@ -1,11 +1,10 @@
 """Bidirectional Soft Actor-Critic in JAX: SAC with forward and reverse KL divergence, for continuous control."""
 
-from importlib.metadata import version
-
 from bisac.api import load, resume, train
 from bisac.errors import BisacError
+from bisac.machine import own_version
 from bisac.policies.policy import Policy
 
 __all__ = ["BisacError", "Policy", "load", "resume", "train"]
 
-__version__ = version("bisac")
+__version__ = own_version()

@@ -1,8 +1,7 @@
 """The Python interface: train a policy, go on training it, load it."""
 
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from bisac.envs.task import to_args
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy, load_policy
 from bisac.presets import Preset, Start, chosen
-from bisac.runs.events import Event, Finished, Outcome
+from bisac.runs.events import EventStream, Finished, Outcome
 from bisac.runs.folder import RunFolder
 from bisac.runs.resume import resume as resume_runs
 from bisac.runs.settings import Settings
@@ -82,17 +81,16 @@ def resume(
     return passed_on(outcome_of(events, RunDisplay() if verbose else None)).policy
 
 
-def outcome_of(events: Iterator[Event], display: RunDisplay | None) -> Outcome:
+def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
     """Consume the events of a run to its end, show them, and return what is left of it."""
     finished = None
-    with closing(events):  # pyright: ignore[reportArgumentType]  generators can be closed
-        try:
-            for event in events:
-                (display or warn_only)(event)
-                finished = event
-        finally:
-            if display:
-                display.end()
+    try:
+        for event in events:
+            (display or warn_only)(event)
+            finished = event
+    finally:
+        if display:
+            display.end()
     assert isinstance(finished, Finished), "a run ends with an exception or finished"
     return finished.outcomes[0]
 

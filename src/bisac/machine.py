@@ -9,12 +9,18 @@ import hashlib
 import os
 import platform
 import zlib
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _LARGEST_MMAP_THRESHOLD = 32 * 2**20
+
+
+def own_version() -> str:
+    """Return the version of bisac, as files name the one that wrote them."""
+    return version("bisac")
 
 
 def tune_process() -> None:

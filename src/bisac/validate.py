@@ -60,4 +60,4 @@ def _kind(hint: Any) -> str:
         return " or ".join(map(_kind, get_args(hint)))
     if get_origin(hint) is tuple:
         return "a tuple of whole numbers"
-    return {float: "a number", int: "a whole number", bool: "True or False", NoneType: "None"}[hint]
+    return {float: "a number", int: "a whole number", bool: "True or False", str: "a word", NoneType: "None"}[hint]

@@ -9,14 +9,15 @@ import numpy as np
 import point_mass
 import pytest
 from point_mass import PointMass
-from small_runs import fingerprint
+from small_runs import Crash, fingerprint
 
 import bisac
 from bisac.algos import SAC
-from bisac.runs.events import Evaluated, Finished, Saved, Started
+from bisac.runs.events import Evaluated, Finished, Saved, Started, Warned
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_log
 from bisac.runs.resume import resume
+from bisac.runs.run import Run
 from bisac.runs.settings import Settings
 from bisac.runs.start import start
 
@@ -93,6 +94,45 @@ def test_runs_side_by_side_have_a_folder_each_and_go_on_together(straight, tmp_p
     assert began[0].step == 240
     for seed in (3, 4):
         assert fingerprint(tmp_path / "torn" / f"seed{seed}") == fingerprint(tmp_path / "whole" / f"seed{seed}")
+
+
+@pytest.mark.parametrize("torn", ["before the first save", "a disk that failed for one of them"])
+def test_runs_side_by_side_meet_again(torn, tmp_path, monkeypatch):
+    def events(out):
+        return start(PointMass(), SAC(**ALGO), Settings(**SETTINGS, out=out), seeds=[3, 4])
+
+    save, saves = Run.save, []
+
+    def failing(self, snapshot, *rest):
+        saves.append(snapshot.step)
+        if torn.startswith("before") and len(saves) == 2:
+            raise Crash
+        if torn.startswith("a disk") and self.settings.seed == 4 and snapshot.step > 80:
+            if snapshot.step > 240:
+                raise Crash
+            return [Warned("no space")]
+        return save(self, snapshot, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "save", failing)
+        with pytest.raises(Crash):
+            list(events(tmp_path / "torn"))
+    folders = [tmp_path / "torn" / f"seed{seed}" for seed in (3, 4)]
+    began = [event.step for event in resume(folders, source=PointMass()) if isinstance(event, Started)]
+    assert began == [0 if torn.startswith("before") else 80]
+    list(events(tmp_path / "whole"))
+    for seed in (3, 4):
+        assert fingerprint(tmp_path / "torn" / f"seed{seed}") == fingerprint(tmp_path / "whole" / f"seed{seed}")
+
+
+def test_source_with_a_collector_refuses_what_it_cannot_use(tmp_path):
+    for bad, sentence in (
+        (dict(env=PointMass), "PointMass is a class; give one of its instances"),
+        (dict(env=PointMass(), backend="async"), "takes neither environment arguments nor a backend"),
+        (dict(env=PointMass(), env_args={"g": 1}), "takes neither environment arguments nor a backend"),
+    ):
+        with pytest.raises(bisac.BisacError, match=sentence):
+            bisac.train(algo="sac", out=tmp_path / "run", verbose=False, **SETTINGS, **ALGO, **bad)
 
 
 def test_breaking_off_an_iteration_leaves_the_run_saved(straight, tmp_path):

@@ -30,7 +30,10 @@ REGISTRY: dict[str, type[Algorithm[Any]]] = {
 
 def algorithm_name(algo: Algorithm[Any]) -> str:
     """Return the name under which users know an algorithm."""
-    return next(name for name, kind in REGISTRY.items() if kind is type(algo))
+    name = next((name for name, kind in REGISTRY.items() if kind is type(algo)), None)
+    if name is None:
+        raise BisacError(f"{type(algo).__name__} has no name: add it to bisac.algos.REGISTRY under one.")
+    return name
 
 
 def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) -> Algorithm[Any]:

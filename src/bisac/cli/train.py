@@ -1,7 +1,6 @@
 """The commands `bisac train` and `bisac resume`."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from bisac.display.run import RunDisplay, show_outcome
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
 from bisac.runs.config import MAY_CHANGE
-from bisac.runs.events import Event
+from bisac.runs.events import EventStream
 from bisac.runs.resume import resume
 from bisac.runs.settings import Settings
 from bisac.runs.start import start
@@ -104,7 +103,7 @@ def _refuse_changes(arguments: list[str]) -> None:
             )
 
 
-def _show(events: Iterator[Event], console: Console) -> int:
+def _show(events: EventStream, console: Console) -> int:
     """Train in front of the user, and return the exit code."""
     outcome = outcome_of(events, RunDisplay(console))
     show_outcome(outcome, console)

@@ -1,11 +1,13 @@
 """One door to a task, wherever its environments live: training in it, judging a policy on it, filming one.
 
-Whoever asks here need not know the place; a new kind of place is added here and in a collector of its own.
+Whoever asks here need not know the place; a new kind of place is added here and in a collector of its own. A task that
+brings its own collector is trained on in Python; what is found by an id, such as `bisac eval` does, is Gymnasium's.
 """
 
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +17,7 @@ from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
 from bisac.envs.task import EnvSource, Task
+from bisac.errors import BisacError
 from bisac.policies.policy import Policy
 
 RANDOM_EPISODES = 20
@@ -36,7 +39,11 @@ Source = EnvSource | CollectorSource
 
 def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
     """Return a collector for the task; close it when the runs are over."""
+    if isinstance(source, type) and issubclass(source, CollectorSource):
+        raise BisacError(f"{source.__name__} is a class; give one of its instances, such as {source.__name__}().")
     if isinstance(source, CollectorSource):
+        if env_args or request.backend != "sync":
+            raise BisacError(f"{source_name(source)} takes neither environment arguments nor a backend.")
         return source.collector(request)
     return HostCollector(Task(source, env_args), request)
 
@@ -45,8 +52,10 @@ def source_name(source: Source) -> str:
     """Return what a record calls a source: the id, or where the function or class that makes the task is defined."""
     if isinstance(source, str):
         return source
-    named: Any = source if hasattr(source, "__qualname__") else type(source)
-    return f"{named.__module__}:{named.__qualname__}"
+    whole: Any = source.func if isinstance(source, partial) else source
+    named = whole if hasattr(whole, "__qualname__") else type(whole)
+    line = f", line {whole.__code__.co_firstlineno}" if named.__qualname__.endswith("<lambda>") else ""
+    return f"{named.__module__}:{named.__qualname__}{line}"
 
 
 def judge(policy: Policy, env: EnvSource, env_args: tuple[str, ...], episodes: int, seed: int) -> Evaluation:

@@ -26,6 +26,7 @@ from bisac.collect.off_policy import begin_learning, first_action, learn_and_act
 from bisac.collect.on_policy import explore, learn_from_rollout
 from bisac.envs.host.envs import HostEnvs, RunningEpisode
 from bisac.envs.task import Task
+from bisac.errors import BisacError
 from bisac.types import Transition
 
 
@@ -44,8 +45,9 @@ class HostCollector(Collector):
     """Steps Gymnasium environments: one step of all, or one rollout, at each call of `advance`."""
 
     def __init__(self, task: Task, request: Request):
-        assert len(request.seeds) == 1, "the host carries one run"
-        self.request, (self._seed,) = request, request.seeds
+        if len(request.seeds) != 1:
+            raise BisacError("Gymnasium environments are trained in one run at a time: give one seed.")
+        self.request, self._seed = request, request.seeds[0]
         with ExitStack() as made:
             self._envs = made.enter_context(closing(HostEnvs(task, request.num_envs, self._seed, request.backend)))
             self._evaluator = made.enter_context(closing(Evaluator(task, request.eval_episodes, self._seed)))
@@ -61,13 +63,13 @@ class HostCollector(Collector):
 
     def advance(self, state: State, until: int) -> tuple[State, list[list[Episode]]]:  # noqa: ARG002
         """Take a step of all environments, or a rollout, and learn."""
-        if isinstance(self.request.algo, OffPolicy):
-            return self._step(self.request.algo, state)
-        assert isinstance(self.request.algo, OnPolicy)
-        marked = self._envs.mark()
+        algo, marked = self.request.algo, self._envs.mark()
         try:
-            return self._roll_out(self.request.algo, state)
-        except BaseException:  # a rollout that was broken off has not begun
+            if isinstance(algo, OffPolicy):
+                return self._step(algo, state)
+            assert isinstance(algo, OnPolicy)
+            return self._roll_out(algo, state)
+        except BaseException:  # what was broken off has not begun
             self._envs.rewind(marked)
             raise
 

@@ -74,6 +74,10 @@ def fresh_learning(algo: Algorithm[Any], spec: Spec, num_envs: int, key: Key[Arr
         steps = Transition.like(spec, algo.length(num_envs), num_envs)
         rollout = Rollout(*steps, jnp.zeros(steps.reward.shape, bool))
         replay, metrics = None, jax.eval_shape(algo.update, agent, rollout, init_key, jnp.ones(()))[1]
+    if bad := [name for name, value in metrics.items() if value.shape]:
+        raise ValueError(
+            f"metrics are scalars, and {bad[0]} of {type(algo).__name__} has shape {metrics[bad[0]].shape}"
+        )
     scaling = Scaling.init(spec.obs_dim, num_envs, algo.normalise_observations, algo.normalise_rewards)
     sums = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
     return Learning(agent, scaling, replay, run_key, sums, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Key
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
 from bisac.errors import BisacError
+from bisac.machine import own_version
 from bisac.nets.actors import Actor
 from bisac.nets.scaled import Statistics, scaled_actor
 from bisac.storage import pack_arrays, read_file, unpack_arrays, unpack_metadata, write_atomic
@@ -69,6 +70,7 @@ class Policy:
         metadata = {
             "format": FORMAT,
             "version": VERSION,
+            "written_by": own_version(),
             "algo": algorithm_name(self.algo),
             "settings": dataclasses.asdict(self.algo),
             "spec": dataclasses.asdict(self.spec),
@@ -91,7 +93,11 @@ def load_policy(path: Path) -> Policy:
     if metadata.get("format") != FORMAT:
         raise BisacError(f"{path} is not a bisac policy file.")
     if metadata.get("version") != VERSION:
-        raise BisacError(f"{path} has policy format {metadata.get('version')}; this bisac reads format {VERSION}.")
+        written_by = metadata.get("written_by", "an unknown version")
+        raise BisacError(
+            f"{path} has policy format {metadata.get('version')}, of bisac {written_by}; this is bisac "
+            f"{own_version()}, which reads format {VERSION}."
+        )
     try:
         spec = Spec.from_json(metadata["spec"])
         algo = algorithm_from_json(metadata["algo"], metadata["settings"])

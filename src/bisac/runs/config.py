@@ -65,7 +65,11 @@ def differences(recorded: dict[str, Any]) -> list[str]:
         {"cores": source.get("cores"), "platform": source.get("platform"), **source.get("versions", {})}
         for source in (recorded, provenance())
     )
-    changed = [f"{name} {then[name]} then, {now[name]} now" for name in now if name in then and then[name] != now[name]]
+    changed = [
+        f"{name} {then[name]} then, {now[name]} now"
+        for name in now
+        if then.get(name) is not None and then[name] != now[name]
+    ]
     if not changed:
         return []
     return [f"not the same machine or versions ({'; '.join(changed)}): the last bits of what follows may differ."]

@@ -4,6 +4,7 @@ The display, sweeps, trackers and a user's own loop all consume the same events.
 `run` says which one is meant, counted from 0; whatever is told has been written before.
 """
 
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,3 +95,31 @@ class Finished(NamedTuple):
 
 
 Event = Started | Advanced | EpisodeEnded | Evaluated | Logged | Saved | Warned | Finished
+
+
+class EventStream:
+    """The events of runs under way: iterate over it to let them go on.
+
+    A loop that is left, by `break` or by an exception, leaves the runs saved and the folders free at once, whether the
+    stream has a name or not.
+    """
+
+    def __init__(self, events: Generator[Event, None, None]):
+        self._events = events
+
+    def __iter__(self) -> Iterator[Event]:
+        """Let the runs go on, and yield what happens."""
+        try:
+            yield from self._events
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Save the runs where they are, and let go of their folders; nothing where they are over."""
+        self._events.close()
+
+    def __enter__(self) -> "EventStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,7 +1,7 @@
 """Going on with runs, as if they had never stopped: from their newest whole checkpoint, or from their seed."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ from bisac.collect.dispatch import Source, source_name
 from bisac.errors import BisacError
 from bisac.machine import tune_process
 from bisac.policies.policy import load_policy
-from bisac.runs.checkpoint.checkpoints import Checkpoints
+from bisac.runs.checkpoint.checkpoints import Checkpoints, common_step
 from bisac.runs.checkpoint.contents import fitting, load
 from bisac.runs.config import check_unchanged, differences, from_config, to_config
-from bisac.runs.events import Event, Finished, Outcome, Started, Warned
+from bisac.runs.events import Event, EventStream, Finished, Outcome, Started, Warned
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import Log, read_log
 from bisac.runs.record import Record
@@ -49,12 +49,18 @@ def resume(
     steps: int | None = None,
     checkpoint_every: int | None = None,
     source: Source | None = None,
-) -> Iterator[Event]:
-    """Go on with the run in a folder, or with several that were started side by side, and yield what happens.
+) -> EventStream:
+    """Return the events of a run that goes on from its folder, or of several that were started side by side.
 
     Only how long, and how often it is saved, may change. `source` is needed where the run was trained on something
     other than an id.
     """
+    return EventStream(_resume(paths, steps, checkpoint_every, source))
+
+
+def _resume(
+    paths: Sequence[Path], steps: int | None, checkpoint_every: int | None, source: Source | None
+) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
     changes = {"steps": steps, "checkpoint_every": checkpoint_every}
@@ -75,16 +81,18 @@ def resume(
         for each in found:
             _check_changes(each, steps)
         first = found[0]
-        made_of = source or str(first.recorded.get("env"))
+        made_of = source or _id_of(first)
         seeds = [each.settings.seed for each in found]
         with closing(opened(made_of, first.algo, first.settings, seeds)) as collector:
             session, told = _restored(collector, found)
             yield from told
             for each, run in zip(found, session.runs, strict=True):
-                each.folder.write_config(run.config | _sources(each, source, session.state.step))
-                each.folder.policy.unlink(missing_ok=True)  # of an earlier stop; its checkpoint has it
-            folders = tuple(each.folder for each in found)
-            yield Started(folders, session.state.step, first.settings.steps)
+                run.config |= _sources(each, source, session.state.step)
+                each.folder.write_config(run.config)
+            yield Started(tuple(each.folder for each in found), session.state.step, first.settings.steps)
+            if session.state.step < first.settings.steps:
+                for each in found:  # of an earlier stop; its checkpoint has it
+                    each.folder.policy.unlink(missing_ok=True)
             yield from begun(session)
 
 
@@ -98,12 +106,13 @@ def _find(folder: RunFolder, changes: dict[str, int]) -> Found:
         warnings.append(Warned(f"{problem} Using the checkpoint of step {checkpoints.kept[-1].step:,} instead."))
     try:
         recorded = folder.read_config()
+        algo, settings = from_config(recorded)
     except BisacError as error:
         if not checkpoints.kept:
             raise
         warnings.append(Warned(f"{error} Using the checkpoint's copy."))
         recorded = checkpoints.kept[-1].config
-    algo, settings = from_config(recorded)
+        algo, settings = from_config(recorded)
     return Found(folder, recorded, algo, dataclasses.replace(settings, **changes), checkpoints, warnings)
 
 
@@ -114,31 +123,35 @@ def _left_without_checkpoints(found: Found, steps: int | None) -> Outcome | None
     """
     if found.checkpoints.kept:
         return None
-    folder, _, recorded_for = found.folder, found.recorded, from_config(found.recorded)[1]
+    folder, recorded_for = found.folder, from_config(found.recorded)[1]
     rows = read_log(folder)
     taken = int(rows[-1]["step"] or 0) if rows else 0
-    never_saved = 0 < taken < recorded_for.checkpoint_every
-    if not folder.policy.exists() or never_saved:
+    complete = taken >= recorded_for.steps
+    if not complete and (taken < recorded_for.checkpoint_every or not folder.policy.exists()):
         return None
-    if taken < max(recorded_for.steps, steps or 0):
-        raise BisacError(
-            f"{folder.path} has a policy of step {taken:,}, but no checkpoint to go on from; 'bisac eval' judges it, "
-            f"'bisac train' starts another run."
-        )
-    return Outcome(load_policy(folder.policy), folder, rows, None, resumable=False)
+    if complete and folder.policy.exists() and taken >= (steps or 0):
+        return Outcome(load_policy(folder.policy), folder, rows, None, resumable=False)
+    has = f"a policy of step {taken:,}" if folder.policy.exists() else f"the log of a run of {taken:,} steps"
+    raise BisacError(
+        f"{folder.path} has {has}, but no checkpoint to go on from; 'bisac eval' judges a policy, 'bisac train' starts "
+        f"another run."
+    )
 
 
 def _meet(found: Sequence[Found]) -> None:
-    """Let runs that are trained side by side go on from the newest step at which each of them was saved."""
-    steps = [{kept.step for kept in each.checkpoints.kept} for each in found]
-    common = set.intersection(*steps)
-    if any(steps) and not common:
-        names = ", ".join(str(each.folder.path) for each in found)
-        raise BisacError(f"these runs were not saved at one step and cannot go on together: {names}.")
+    """Let runs that are trained side by side go on from the newest step at which each of them was saved.
+
+    Where one of them was never saved, all begin anew: their seeds repeat what was lost.
+    """
     for each in found:
-        each.checkpoints.kept = [kept for kept in each.checkpoints.kept if kept.step <= max(common, default=0)]
         if to_config("", each.algo, _shared(each.settings)) != to_config("", found[0].algo, _shared(found[0].settings)):
             raise BisacError(f"{each.folder.path} has other settings than {found[0].folder.path}.")
+    common = common_step([each.checkpoints for each in found])
+    if common is None and all(each.checkpoints.kept for each in found):
+        names = ", ".join(str(each.folder.path) for each in found)
+        raise BisacError(f"these runs were not saved at one step; resume each of them by itself: {names}.")
+    for each in found:
+        each.checkpoints.kept = [kept for kept in each.checkpoints.kept if common is not None and kept.step <= common]
 
 
 def _shared(settings: Settings) -> Settings:
@@ -185,12 +198,23 @@ def _restored(collector: Collector, found: Sequence[Found]) -> tuple[Session, li
     return Session(collector, state, runs, found[0].settings), told
 
 
+def _id_of(found: Found) -> str:
+    """Return the id that a run was trained on; refuse to guess where it was trained on something else."""
+    env, source = str(found.recorded.get("env")), found.recorded.get("env_source")
+    if source is not None and source != env:
+        raise BisacError(
+            f"{found.folder.path} was trained on {source}, which is no id of an environment; resume it in Python: "
+            f"bisac.resume({str(found.folder.path)!r}, env=...)."
+        )
+    return env
+
+
 def _sources(found: Found, source: Source | None, step: int) -> dict[str, Any]:
     """Return what config.json says of where the environments came from: at the start, and at each resume since."""
     began = {"env_source": found.recorded["env_source"]} if "env_source" in found.recorded else {}
-    now = source_name(source) if source is not None else str(found.recorded.get("env"))
     history = list(found.recorded.get("resumed_with", []))
-    last = history[-1]["env_source"] if history else began.get("env_source", now)
-    if now != last:
-        history.append({"step": step, "env_source": now})
+    if source is not None:
+        last = history[-1]["env_source"] if history else began.get("env_source")
+        if (now := source_name(source)) != last:
+            history.append({"step": step, "env_source": now})
     return began | ({"resumed_with": history} if history else {})

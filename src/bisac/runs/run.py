@@ -56,11 +56,11 @@ class Run:
             self.log.flush()
         return warnings
 
-    def save(self, snapshot: Snapshot, policy: Policy, last: bool) -> list[Warned]:
-        """Write a checkpoint."""
+    def save(self, snapshot: Snapshot, policy: Policy, together: int | None, last: bool) -> list[Warned]:
+        """Write a checkpoint, and keep that of the step `together` if there is one, at which other runs go on too."""
         warnings: list[Warned] = []
         with self._going_on("the checkpoint", snapshot.step, last, warnings):
-            self.checkpoints.save(snapshot, self.record, self.config, policy)
+            self.checkpoints.save(snapshot, self.record, self.config, policy, together)
         return warnings
 
     @contextmanager

@@ -19,6 +19,7 @@ from bisac.collect.learning import (
     with_new_tally,
 )
 from bisac.policies.policy import Policy
+from bisac.runs.checkpoint.checkpoints import common_step
 from bisac.runs.events import (
     Advanced,
     EpisodeEnded,
@@ -82,11 +83,12 @@ class Session:
             self.state, ended = self.collector.advance(self.state, pause)
             happened = self._note(ended)
             if self.state.step >= pause or requests:
-                happened += self._pause(before, bool(requests))
+                happened += self._pause(before, requests)
             self._count_time()
             yield from happened
             yield Advanced(self.state.step)
-            if requests:
+            if requests:  # it may have come since, and then this step is not saved yet
+                yield from self._save(last=True)
                 return
 
     def _next_pause(self, step: int) -> int:
@@ -106,8 +108,8 @@ class Session:
                 happened.append(EpisodeEnded(index, self.state.step, *episode))
         return happened
 
-    def _pause(self, before: int, stopping: bool) -> list[Event]:
-        """Do what is due since the step before: evaluate, save."""
+    def _pause(self, before: int, requests: list[int]) -> list[Event]:
+        """Do what is due since the step before, or asked for: evaluate, save."""
         settings, happened = self.settings, []
         over = self.state.step >= settings.steps
         if over or self._passed(settings.evaluation_interval, before):
@@ -116,8 +118,8 @@ class Session:
                 run.record.owes_evaluation = True
             happened += self._evaluate()
         every = settings.checkpoint_every
-        if over or stopping or (every and self._passed(every, before)):
-            happened += self._save(last=over or stopping)
+        if over or requests or (every and self._passed(every, before)):
+            happened += self._save(last=over or bool(requests))
         return happened
 
     def _passed(self, interval: int, before: int) -> bool:
@@ -149,12 +151,13 @@ class Session:
     def _save(self, last: bool) -> list[Event]:
         """Write a checkpoint of each run, unless its numbers are no longer worth it."""
         happened: list[Event] = []
+        together = common_step([run.checkpoints for run in self.runs])
         for index, run in enumerate(self.runs):
             self._check_sound(index)
-            if self.settings.checkpoint_every:
-                problems = run.save(self.collector.snapshot(self.state, index), self.policy(index), last)
-                kept = run.checkpoints.kept
-                happened += problems or [Saved(index, self.state.step, kept[-1].path)]
+            if self.settings.checkpoint_every and not run.checkpoints.hold(self.state.step):
+                snapshot = self.collector.snapshot(self.state, index)
+                problems = run.save(snapshot, self.policy(index), together, last)
+                happened += problems or [Saved(index, self.state.step, run.checkpoints.kept[-1].path)]
         return happened
 
     def _check_sound(self, run: int) -> None:
@@ -165,8 +168,14 @@ class Session:
         return tuple(run.leave(self.policy(index), stopped_by) for index, run in enumerate(self.runs))
 
     def _stop(self) -> None:
-        """Save all that is there, for the runs stop between two of their intervals; nobody hears events any more."""
-        for event in self._save(last=True):
-            if isinstance(event, Warned):
-                warnings.warn(event.text, stacklevel=2)
-        self._leave(None)
+        """Save all that is there, for the runs stop between two of their intervals; nobody hears events any more.
+
+        What goes wrong here must not hide why they stop.
+        """
+        try:
+            for event in self._save(last=True):
+                if isinstance(event, Warned):
+                    warnings.warn(event.text, stacklevel=2)
+            self._leave(None)
+        except Exception as error:
+            warnings.warn(f"the run could not be saved as it stopped: {error}", stacklevel=2)

@@ -1,7 +1,7 @@
 """Starting runs: everything is checked before anything is written, then the session's events follow."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from bisac.collect.memory import check_memory
 from bisac.machine import tune_process
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.config import to_config
-from bisac.runs.events import Event, Started, Warned
+from bisac.runs.events import Event, EventStream, Started, Warned
 from bisac.runs.folder import RunFolder, default_path
 from bisac.runs.log import Log
 from bisac.runs.record import Record
@@ -23,16 +23,21 @@ from bisac.runs.settings import Settings
 from bisac.types import require_float32
 
 
-def start(
-    source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None = None
-) -> Iterator[Event]:
-    """Train from the first step, and yield what happens; each run leaves a folder behind.
+def start(source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None = None) -> EventStream:
+    """Return the events of a run that begins with the first of them; each run leaves a folder behind.
 
     Several `seeds` are several runs side by side, for a source whose collector can carry them: their folders lie in
     that of the settings, as seedK. Without them there is one run, with the seed and the folder of the settings.
     """
+    return EventStream(_start(source, algo, settings, seeds))
+
+
+def _start(
+    source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None
+) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
+    algorithm_name(algo)  # one without a name could not be written down
     algo = algo.settled()
     settings = settings.settled(algo)
     with closing(opened(source, algo, settings, seeds or [settings.seed])) as collector, ExitStack() as held:
@@ -43,8 +48,8 @@ def start(
             held.enter_context(folder.held())
             folder.create(settings.overwrite)
             own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
-            config = to_config(env_id, algo, own)
-            folder.write_config(config | {"env_source": source_name(source)})
+            config = to_config(env_id, algo, own) | {"env_source": source_name(source)}
+            folder.write_config(config)
             runs.append(Run(algo, own, folder, config, Record(), Checkpoints(folder.checkpoints), Log(folder)))
         yield Started(tuple(run.folder for run in runs), 0, settings.steps)
         if isinstance(algo, OffPolicy) and settings.steps <= algo.learning_starts:

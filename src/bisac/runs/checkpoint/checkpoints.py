@@ -6,6 +6,7 @@ the pieces of the one before the last, and so no single damaged file can cost bo
 """
 
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class Checkpoints:
         """Find the whole checkpoints; returns a sentence for each that is damaged."""
         problems = []
         for path in sorted(self.folder.glob("step-*"), reverse=True):
-            if FOLDER_NAME.fullmatch(path.name) and len(self.kept) < KEPT:
+            if FOLDER_NAME.fullmatch(path.name):
                 try:
                     checkpoint = read_manifest(path)
                     checkpoint.verify()
@@ -58,11 +59,23 @@ class Checkpoints:
                     problems.append(str(error))
         return problems
 
-    def save(self, snapshot: Snapshot, record: Record, config: dict[str, Any], policy: Policy) -> None:
-        """Write a checkpoint beside the others, then drop the oldest. An OSError leaves the others as they were."""
+    def hold(self, step: int) -> bool:
+        """Return whether the newest checkpoint is that of a step."""
+        return bool(self.kept) and self.kept[-1].step == step
+
+    def save(
+        self,
+        snapshot: Snapshot,
+        record: Record,
+        config: dict[str, Any],
+        policy: Policy,
+        together: int | None = None,
+    ) -> None:
+        """Write a checkpoint beside the others, then drop the oldest, but never that of the step `together`.
+
+        An OSError leaves the others as they were.
+        """
         step, replay = snapshot.step, snapshot.learning.replay
-        if self.kept and self.kept[-1].step == step:
-            return
         try:
             self.folder.mkdir(exist_ok=True)
             pieces = self._write_pieces(replay, step) if replay else []
@@ -70,7 +83,8 @@ class Checkpoints:
         except BaseException:
             self._remove(f"*step-{step:012d}*", f"*-{step:012d}.safetensors*")
             raise
-        self.kept = [*self.kept, checkpoint][-KEPT:]
+        kept = [*self.kept, checkpoint]
+        self.kept = [each for each in kept if each in kept[-KEPT:] or each.step == together]
         self._remove("*step-*", "*.safetensors*")
 
     def _write_pieces(self, replay: Replay[Transition], step: int) -> list[Piece]:
@@ -128,3 +142,9 @@ class Checkpoints:
             if path.name not in needed and (PIECE_NAME.fullmatch(path.name) or path.name.endswith(PARTIAL)):
                 with suppress(OSError):
                     path.unlink()
+
+
+def common_step(runs: Sequence[Checkpoints]) -> int | None:
+    """Return the newest step at which each of the runs has a checkpoint, if there is one."""
+    steps = [{kept.step for kept in checkpoints.kept} for checkpoints in runs]
+    return max(set.intersection(*steps), default=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError
+from bisac.machine import own_version
 from bisac.storage import read_file
 
 FORMAT, VERSION = "bisac-checkpoint", 2
@@ -105,9 +106,10 @@ def read_manifest(path: Path) -> Checkpoint:
         raise DamagedError(f"{path / MANIFEST} is damaged: its checksum is wrong.")
     version = manifest.get("version")
     if manifest.get("format") != FORMAT or isinstance(version, bool) or version not in READABLE:
+        written_by = manifest.get("written_by", "of version 0.1 or earlier")
         raise BisacError(
             f"{path} has checkpoint format {manifest.get('format')} {version}; this bisac reads {FORMAT} "
-            f"{' and '.join(map(str, READABLE))}: resume it with the version of bisac that wrote it."
+            f"{' and '.join(map(str, READABLE))}: resume it with the bisac that wrote it, {written_by}."
         )
     try:
         files = {name: Stored(name, **mark) for name, mark in manifest["files"].items() if name in FILES}
@@ -132,6 +134,7 @@ def manifest_bytes(checkpoint: Checkpoint) -> bytes:
     content = {
         "format": FORMAT,
         "version": VERSION,
+        "written_by": own_version(),
         "config": checkpoint.config,
         "run": checkpoint.run,
         "files": files,
