@@ -72,8 +72,8 @@ def until(holds):
         time.sleep(0.05)
 
 
-def rows(run_dir):
-    return run_dir.progress.read_text().count("\n") if run_dir.progress.exists() else 0
+def rows(folder):
+    return folder.progress.read_text().count("\n") if folder.progress.exists() else 0
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,9 @@ def test_sweep_trains_what_the_file_says(swept):
     assert code == 0, output
     assert "2 of 2 runs complete in local" in output
     for seed in range(2):
-        run_dir = RunFolder(out / f"Pendulum-v1/sac/seed{seed}")
-        assert run_dir.policy.exists()
-        config = json.loads(run_dir.config.read_text())
+        folder = RunFolder(out / f"Pendulum-v1/sac/seed{seed}")
+        assert folder.policy.exists()
+        config = json.loads(folder.config.read_text())
         assert config["hyperparameters"]["hidden"] == [8]
         assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
         assert config["cores"] == 1  # pinned
@@ -98,24 +98,24 @@ def test_sweep_trains_what_the_file_says(swept):
 
 def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
     arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
-    run_dir = RunFolder(folder / "stopped/Pendulum-v1/sac/seed0")
+    folder = RunFolder(folder / "stopped/Pendulum-v1/sac/seed0")
     with start(arguments, environment, folder) as process:
-        until(lambda: rows(run_dir) > 2)  # the heading, the evaluation before the first step, and one more
+        until(lambda: rows(folder) > 2)  # the heading, the evaluation before the first step, and one more
         process.kill()
-    until(lambda: not trainers(run_dir.path))
-    before = rows(run_dir)
+    until(lambda: not trainers(folder.path))
+    before = rows(folder)
 
     with start(arguments, environment, folder) as process:
-        until(lambda: rows(run_dir) > before)
+        until(lambda: rows(folder) > before)
         process.send_signal(signal.SIGINT)
         code, output = finish(process)
     assert code == 130
     assert "stopped, and saved" in output
     assert f"go on with    bisac sweep {' '.join(arguments)}" in output
-    log = (run_dir.path / "sweep.log").read_text()
+    log = (folder.path / "sweep.log").read_text()
     assert "going on from step" in log
     assert log.count("stopped early and saved") == 2  # by the death of the first sweep, and by the second one's word
-    assert trainers(run_dir.path) == []
+    assert trainers(folder.path) == []
 
 
 def trainers(folder):
@@ -152,19 +152,19 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
         run_dirs = [RunFolder(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
         arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
         with start(arguments, environment, folder) as process:
-            until(lambda: any(rows(run_dir) > 1 and trains_below(lost, run_dir.path) for run_dir in run_dirs))
+            until(lambda: any(rows(folder) > 1 and trains_below(lost, folder.path) for folder in run_dirs))
             cluster.remove_node(lost, allow_graceful=False)
             code, output = finish(process)
     finally:
         cluster.shutdown()
     assert code == 0, output
     assert "2 of 2 runs complete" in output
-    starts = [(run_dir.path / "sweep.log").read_text().count("run folder: ") for run_dir in run_dirs]
+    starts = [(folder.path / "sweep.log").read_text().count("run folder: ") for folder in run_dirs]
     assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
-    for run_dir in run_dirs:
-        local = RunFolder(swept[2] / run_dir.path.relative_to(folder / "ray"))
-        assert without_clock(run_dir.progress) == without_clock(local.progress)
-        assert run_dir.policy.read_bytes() == local.policy.read_bytes()
+    for folder in run_dirs:
+        local = RunFolder(swept[2] / folder.path.relative_to(folder / "ray"))
+        assert without_clock(folder.progress) == without_clock(local.progress)
+        assert folder.policy.read_bytes() == local.policy.read_bytes()
 
 
 def trains_below(node, folder):

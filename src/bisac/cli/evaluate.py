@@ -1,4 +1,4 @@
-"""The command `bisac eval`."""
+"""The command `bisac eval`: judges a policy on episodes that its training never saw, and films it."""
 
 import dataclasses
 from pathlib import Path

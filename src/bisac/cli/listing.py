@@ -1,4 +1,4 @@
-"""The command `bisac list`."""
+"""The command `bisac list`: the algorithms, the paper's tasks, and what presets set."""
 
 from rich.console import Console
 from rich.table import Table

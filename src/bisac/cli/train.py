@@ -1,4 +1,4 @@
-"""The commands `bisac train` and `bisac resume`."""
+"""The commands `bisac train` and `bisac resume`: from what was typed to a run that is shown while it goes."""
 
 import dataclasses
 from pathlib import Path

@@ -22,7 +22,7 @@ MOST_DIMENSIONS = 3
 
 
 class Boltzmann(NamedTuple):
-    """What the figures need of q(.|s)."""
+    """The Boltzmann policy q(.|s) of one state on a grid, as far as the figures need it."""
 
     marginals: Float[Array, "act node"]
     """The mass of each dimension's nodes."""

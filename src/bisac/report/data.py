@@ -38,7 +38,7 @@ class SweptRun:
 
 @dataclass(frozen=True)
 class SweepData:
-    """All runs of a sweep, and its record."""
+    """What a report is made of: all runs of a sweep, and the sweep's record."""
 
     record: SweepRecord
     """What sweep.json holds."""

@@ -43,7 +43,7 @@ def execute(runs: Sequence[PlannedRun], engine: Engine) -> Iterator[Iterator[Swe
 
 
 class _Sweep:
-    """Which runs wait, run and have failed."""
+    """The state of a sweep under way: which of its runs wait, run and have failed."""
 
     def __init__(self, runs: Sequence[PlannedRun], engine: Engine):
         self._runs, self._engine = runs, engine

@@ -75,13 +75,13 @@ def find_checkpoints(path: Path) -> list[Checkpoint]:
 
 def read_evaluations(folder: Path) -> Evaluations:
     """Read a run's folder, which another process may be writing; a folder that is not there has no evaluations."""
-    run_dir = RunFolder(folder)
+    found = RunFolder(folder)
     try:
-        rows = [row for row in read_log(run_dir) if row["eval_return"] is not None]
+        rows = [row for row in read_log(found) if row["eval_return"] is not None]
         table = np.array([[row[name] for name in ("step", "wall_time", "eval_return")] for row in rows], float)
     except (KeyError, TypeError, ValueError) as error:
-        raise BisacError(f"{run_dir.progress} is damaged or not one of this bisac's: {error!r}.") from error
+        raise BisacError(f"{found.progress} is damaged or not one of this bisac's: {error!r}.") from error
     table = table.reshape(-1, 3)
     # From the first evaluation that gave no number on, a run tells nothing: it counts as cut short there.
     steps, seconds, returns = table[np.isfinite(table).all(axis=1).cumprod().astype(bool)].T
-    return Evaluations(run_dir.read_config() if run_dir.config.exists() else {}, steps, seconds, returns)
+    return Evaluations(found.read_config() if found.config.exists() else {}, steps, seconds, returns)

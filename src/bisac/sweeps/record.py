@@ -132,11 +132,11 @@ def _check_alike(old: SweepRecord, new: SweepRecord, out: Path) -> None:
 
 def _check_begun(run: PlannedRun) -> None:
     """Refuse to take for one of the sweep's a run that was begun with other settings."""
-    run_dir = RunFolder(run.folder)
-    if not run_dir.config.exists():
+    found = RunFolder(run.folder)
+    if not found.config.exists():
         return
     try:
-        check_unchanged(run_dir.read_config(), to_config(run.env, run.algorithm, run.settings))
+        check_unchanged(found.read_config(), to_config(run.env, run.algorithm, run.settings))
     except BisacError as error:
         raise BisacError(
             f"{run.folder} holds another run than the sweep's: {error} Or choose another --out."
