@@ -64,7 +64,9 @@ class Spec:
         spec = Spec(
             str(fields["env_id"]), int(fields["obs_dim"]), low, high, tuple(map(str, fields.get("env_args", ())))
         )
-        if spec.obs_dim < 1 or not low or len(low) != len(high) or not np.isfinite(low + high).all():
+        largest = float(np.finfo(np.float32).max) / 2  # so that the distance of the bounds is a float32 too
+        bounded = all(abs(bound) <= largest for bound in low + high)
+        if spec.obs_dim < 1 or not low or len(low) != len(high) or not bounded:
             raise ValueError(f"impossible sizes or bounds {fields}")
         return spec
 

@@ -47,7 +47,7 @@ class Checkpoints:
         """The whole checkpoints, the newest last."""
 
     def recover(self) -> list[str]:
-        """Find the whole checkpoints; returns a sentence for each that is damaged."""
+        """Find the whole checkpoints, and return a sentence for each newer one that is damaged."""
         problems = []
         for path in sorted(self.folder.glob("step-*"), reverse=True):
             if FOLDER_NAME.fullmatch(path.name):
@@ -56,7 +56,8 @@ class Checkpoints:
                     checkpoint.verify()
                     self.kept.insert(0, checkpoint)
                 except DamagedError as error:
-                    problems.append(str(error))
+                    if len(self.kept) < KEPT:  # else an older one, which may have been half removed
+                        problems.append(str(error))
         return problems
 
     def hold(self, step: int) -> bool:
