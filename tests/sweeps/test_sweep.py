@@ -72,8 +72,8 @@ def until(holds):
         time.sleep(0.05)
 
 
-def rows(folder):
-    return folder.progress.read_text().count("\n") if folder.progress.exists() else 0
+def rows(run_folder):
+    return run_folder.progress.read_text().count("\n") if run_folder.progress.exists() else 0
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,9 @@ def test_sweep_trains_what_the_file_says(swept):
     assert code == 0, output
     assert "2 of 2 runs complete in local" in output
     for seed in range(2):
-        folder = RunFolder(out / f"Pendulum-v1/sac/seed{seed}")
-        assert folder.policy.exists()
-        config = json.loads(folder.config.read_text())
+        run_folder = RunFolder(out / f"Pendulum-v1/sac/seed{seed}")
+        assert run_folder.policy.exists()
+        config = json.loads(run_folder.config.read_text())
         assert config["hyperparameters"]["hidden"] == [8]
         assert (config["run"]["seed"], config["run"]["steps"]) == (seed, 4000)
         assert config["cores"] == 1  # pinned
@@ -98,24 +98,24 @@ def test_sweep_trains_what_the_file_says(swept):
 
 def test_killed_sweep_leaves_nobody_behind_and_a_stopped_one_saves(environment, folder):
     arguments = ["plan.toml", "--out", "stopped", "--seeds", "0:1", "--steps", "100000"]
-    folder = RunFolder(folder / "stopped/Pendulum-v1/sac/seed0")
+    run_folder = RunFolder(folder / "stopped/Pendulum-v1/sac/seed0")
     with start(arguments, environment, folder) as process:
-        until(lambda: rows(folder) > 2)  # the heading, the evaluation before the first step, and one more
+        until(lambda: rows(run_folder) > 2)  # the heading, the evaluation before the first step, and one more
         process.kill()
-    until(lambda: not trainers(folder.path))
-    before = rows(folder)
+    until(lambda: not trainers(run_folder.path))
+    before = rows(run_folder)
 
     with start(arguments, environment, folder) as process:
-        until(lambda: rows(folder) > before)
+        until(lambda: rows(run_folder) > before)
         process.send_signal(signal.SIGINT)
         code, output = finish(process)
     assert code == 130
     assert "stopped, and saved" in output
     assert f"go on with    bisac sweep {' '.join(arguments)}" in output
-    log = (folder.path / "sweep.log").read_text()
+    log = (run_folder.path / "sweep.log").read_text()
     assert "going on from step" in log
     assert log.count("stopped early and saved") == 2  # by the death of the first sweep, and by the second one's word
-    assert trainers(folder.path) == []
+    assert trainers(run_folder.path) == []
 
 
 def trainers(folder):
@@ -140,7 +140,8 @@ def without_clock(path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environment, folder, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS")
-    for name, value in (environment | {"RAY_USAGE_STATS_ENABLED": "0"}).items():
+    # Ray holds its workers back (nice), and on a busy machine they would take minutes.
+    for name, value in (environment | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}).items():
         monkeypatch.setenv(name, value)
     from ray.cluster_utils import Cluster
 
@@ -149,22 +150,24 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         lost = cluster.add_node(num_cpus=1)
-        run_dirs = [RunFolder(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
+        run_folders = [RunFolder(folder / f"ray/Pendulum-v1/sac/seed{seed}") for seed in range(2)]
         arguments = ["plan.toml", "--out", "ray", "--engine", "ray", "--address", cluster.address]
         with start(arguments, environment, folder) as process:
-            until(lambda: any(rows(folder) > 1 and trains_below(lost, folder.path) for folder in run_dirs))
+            until(
+                lambda: any(rows(run_folder) > 1 and trains_below(lost, run_folder.path) for run_folder in run_folders)
+            )
             cluster.remove_node(lost, allow_graceful=False)
             code, output = finish(process)
     finally:
         cluster.shutdown()
     assert code == 0, output
     assert "2 of 2 runs complete" in output
-    starts = [(folder.path / "sweep.log").read_text().count("run folder: ") for folder in run_dirs]
+    starts = [(run_folder.path / "sweep.log").read_text().count("run folder: ") for run_folder in run_folders]
     assert sorted(starts) == [1, 2]  # or the node was not lost in the middle
-    for folder in run_dirs:
-        local = RunFolder(swept[2] / folder.path.relative_to(folder / "ray"))
-        assert without_clock(folder.progress) == without_clock(local.progress)
-        assert folder.policy.read_bytes() == local.policy.read_bytes()
+    for run_folder in run_folders:
+        local = RunFolder(swept[2] / run_folder.path.relative_to(folder / "ray"))
+        assert without_clock(run_folder.progress) == without_clock(local.progress)
+        assert run_folder.policy.read_bytes() == local.policy.read_bytes()
 
 
 def trains_below(node, folder):
