@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bisac.algos import BidirectionalSAC
+from bisac.algos import SAC, BidirectionalSAC
 from bisac.types import Spec, Transition
 
 
@@ -34,3 +34,66 @@ def test_rewards_on_another_scale_give_the_same_step(refinement, epsilon):
 def _networks(state):
     critic = state.critic.model
     return critic.auxiliary, critic.marginals.subnetworks.mlp
+
+
+SPEC = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0))
+JOINT = dict(critic="joint", critic_norm="batch", spread="kl", hidden=(8,), batch_size=64)
+
+
+def random_batch(seed, size=64):
+    keys = jax.random.split(jax.random.key(seed), 5)
+    shapes = ((size, 3), (size, 2), (size,), (size,), (size, 3))
+    return Transition(*(jnp.tanh(jax.random.normal(key, shape)) for key, shape in zip(keys, shapes, strict=True)))
+
+
+def test_where_the_projection_does_not_count_a_joint_critic_is_sac():
+    """Whatever its weight: the same actor, critics and temperature after four updates, though marginals are learned."""
+    ends = []
+    for algo in (BidirectionalSAC(epsilon=100.0, margin=1e6, **JOINT), SAC(hidden=(8,), batch_size=64)):
+        algo = algo.settled()
+        update, state = jax.jit(algo.update), jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
+        first = state.marginals
+        for seed in range(4):
+            state, _ = update(state, random_batch(seed), jax.random.key(seed))
+        if first is not None:
+            assert not np.array_equal(state.marginals.model.trunk.biases[-1], first.model.trunk.biases[-1])
+            assert algo.projected(state).marginals.trunk.biases[-1] is state.marginals.model.trunk.biases[-1]
+        ends.append((state.actor, state.critic, state.temperature))
+    for ours, theirs in zip(*map(jax.tree.leaves, ends), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+class Bowl(eqx.Module):
+    """Twins whose Q falls off from a best action."""
+
+    best: jax.Array
+
+    def __call__(self, obs, action):
+        q = -jnp.square(action - self.best[None]).sum(-1)
+        return jnp.stack([q, q + 1.0])
+
+
+class Fixed(eqx.Module):
+    """What a learner is to those that only ask."""
+
+    fixed: object
+
+
+@pytest.mark.parametrize(("margin", "share"), [(0.0, 1.0), (3.0, 1.0), (1e4, 0.0)])
+def test_the_projection_counts_where_it_is_nearer_by_the_margin(margin, share, monkeypatch):
+    """A projection at the best action has the smaller reverse KL there, by some nats; the policy sits far away."""
+    algo = BidirectionalSAC(margin=margin, **JOINT).settled()
+    state = jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
+    sharp = jnp.full((64, 2), -3.0)
+    near, far = (type(state.actor.fixed(jnp.zeros((64, 3))))(jnp.full((64, 2), x), sharp) for x in (0.5, -0.5))
+    critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5))))
+    monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: far)
+    state = eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(0.05))
+    state = eqx.tree_at(lambda s: s.critic, state, critic, is_leaf=lambda leaf: leaf is state.critic)
+    followed, told = algo._followed(state, near, jnp.zeros((64, 3)), jax.random.key(3))
+    assert followed is not None
+    assert followed.mean() == share
+    assert told["projection_followed"] == share
+    # The other way round it has the larger one.
+    monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: near)
+    assert algo._followed(state, far, jnp.zeros((64, 3)), jax.random.key(3))[0].sum() == 0.0

@@ -68,7 +68,7 @@ SHAPES = [
     ("forward-sac-actor", 1),
     ("bisac", 3),
     ("bisac --refinement correction", 1),
-    ("bisac --critic-norm batch", 3),
+    ("bisac --critic joint", 3),
     ("ddpg", 3),
     ("td3", 1),
     ("ppo", 3),

@@ -31,6 +31,7 @@ VARIANTS = {
     "bisac": dict(algo="bisac", **TINY, **VDN),
     "bisac --refinement correction": dict(algo="bisac", refinement="correction", **TINY, **VDN),
     "bisac --critic-norm batch": dict(algo="bisac", critic_norm="batch", **TINY, **VDN),
+    "bisac --critic joint": dict(algo="bisac", critic="joint", critic_norm="batch", margin=1.0, spread="kl", **TINY),
     "ddpg": dict(algo="ddpg", **TINY),
     "td3": dict(algo="td3", **TINY),
     "ppo": dict(algo="ppo", minibatches=3, **FRESH),

@@ -1,6 +1,6 @@
 """Bidirectional SAC: reverse KL refines the policy in the neighbourhood of the forward-KL projection."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import jax
@@ -8,10 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Auto
+from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
-from bisac.algos.soft import Projecting, SoftState
+from bisac.algos.projecting import Projecting
+from bisac.algos.soft import CriticKind, Improved, SoftState
 from bisac.algos.td import auto
 from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
+from bisac.nets.additive import Additive
 from bisac.nets.mlp import MLP
 from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import TanhGaussian
@@ -32,8 +35,13 @@ State = SoftState[Learner[GaussianActor | MLP]]
 class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
     """Bidirectional SAC: minimises alpha (KL(pi || q) + epsilon times the distance from the forward-KL projection)."""
 
+    critic: CriticKind = "vdn-a"
+    """VDN-a, whose subnetworks are the marginals (the paper's), or SAC's joint one, from whose Q they are distilled."""
     epsilon: float = 0.1
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
+    margin: float | Literal["none"] = "none"
+    """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
+    none: it counts everywhere, as in the paper."""
     refinement: Refinement = "penalty"
     """An actor drawn towards the projection (the paper's equation), or the projection plus a learned correction."""
     spread: Spread = "std"
@@ -45,13 +53,26 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         super().__post_init__()
         require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
+        require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
+        if self.critic == "joint":
+            kind = "'penalty' with --critic joint: a correction needs the marginals of VDN-a"
+            require(self, kind, lambda v: v == "penalty", "refinement")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
-        """Return a fresh agent: an actor or a correction, VDN-a critics and the temperature."""
+        """Return a fresh agent: an actor or a correction, critics of the chosen kind and the temperature."""
         actor_key, critic_key = jax.random.split(key)
         make = GaussianActor.init if self.refinement == "penalty" else CorrectedActor.init_correction
         actor: GaussianActor | MLP = make(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
-        return self.init_soft(spec, critic_key, "vdn-a", self.learner(actor, self.actor_lr))
+        return self.init_soft(
+            spec, critic_key, self.critic, self.learner(actor, self.actor_lr), self._fresh_marginals(spec, critic_key)
+        )
+
+    def _fresh_marginals(self, spec: Spec, key: Key[Array, ""]) -> Learner[Additive] | None:
+        if self.critic == "vdn-a":
+            return None
+        key = jax.random.fold_in(key, 1)  # not the critics' own, which are SAC's
+        model = Additive.init(key, spec.obs_dim, spec.action_dim, self.hidden[:1], self.activation)
+        return Learner.init(self.network(model), self.adam(self.critic_lr))
 
     def actor(self, state: State) -> TanhGaussianActor:
         """Return the actor network as it stands, or the projection with its correction."""
@@ -67,13 +88,16 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """Step the critics; then, when it is due, the actor by reverse KL near the projection, and the temperature."""
         next_key, actor_key = jax.random.split(key)
+        draw_key, judge_key = jax.random.split(jax.random.fold_in(key, 2))
         state, critic_metrics = self.step_critic(state, batch, next_key)
 
         def improve():
-            projected, told = self.project(state, batch.obs)
+            marginals, distilled_told = self._distilled(state, batch.obs, draw_key)
+            projected, told = self.project(replace(state, marginals=marginals), batch.obs)
+            followed, judged_told = self._followed(state, projected, batch.obs, judge_key)
 
             def loss(actor: GaussianActor | MLP):
-                policy, distance, seen = self._refined(actor, projected, batch.obs)
+                policy, distance, seen = self._refined(actor, projected, followed, batch.obs)
                 action, log_prob = policy.sample(actor_key)
                 reverse = reverse_kl_loss(log_prob, state.critic.fixed(batch.obs, action), state.alpha)
                 # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
@@ -83,19 +107,54 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
             actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            return (actor, temperature), told | distance.metrics() | actor_told | temperature_told
+            told |= distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
+            return Improved(actor, temperature, marginals), told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics
 
+    def _distilled(
+        self, state: State, obs: Float[Array, "batch obs"], key: Key[Array, ""]
+    ) -> tuple[Learner[Additive] | None, Metrics]:
+        """Return the marginals one step closer to the joint Q, and how much of it they miss; VDN-a has its own."""
+        if state.marginals is None:
+            return None, {}
+        policy = self.actor(state)(obs)
+        return distil(state.marginals, self.adam(self.critic_lr), state.critic.fixed, policy, obs, key)
+
+    def _followed(
+        self, state: State, projected: TanhGaussian, obs: Float[Array, "batch obs"], key: Key[Array, ""]
+    ) -> tuple[Float[Array, "batch"] | None, Metrics]:
+        """Return 1 at the states where the projection counts, else 0, and their share; None where it always counts.
+
+        It counts where KL(pi || q) of the projection is smaller than that of the policy, by the margin: the forward
+        direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant.
+        """
+        if self.margin == "none":
+            return None, {}
+
+        def divergence(policy: TanhGaussian, key: Key[Array, ""]) -> Float[Array, "batch"]:
+            action, log_prob = policy.sample(key)
+            return log_prob - state.critic.fixed(obs, action).min(axis=0) / state.alpha
+
+        policy_key, projected_key = jax.random.split(key)
+        gain = divergence(self.actor(state)(obs), policy_key) - divergence(projected, projected_key)
+        followed = (gain > self.margin * projected.mean.shape[-1]).astype(gain.dtype)
+        return followed, {"projection_followed": followed.mean()}
+
     def _refined(
-        self, actor: GaussianActor | MLP, projected: TanhGaussian, obs: Float[Array, "batch obs"]
+        self,
+        actor: GaussianActor | MLP,
+        projected: TanhGaussian,
+        followed: Float[Array, "batch"] | None,
+        obs: Float[Array, "batch obs"],
     ) -> tuple[TanhGaussian, ProjectionLoss, tuple[Moments, ...]]:
         """Return the policy in training, its distance from the projection, and the batch's moments in its network."""
         if isinstance(actor, GaussianActor):
             policy, seen = actor.on_batch(obs)
-            return policy, projection_loss(policy, projected, self.spread), seen
+            return policy, projection_loss(policy, projected, self.spread, followed), seen
         output, seen = actor.on_batch(obs)
         d, c = CorrectedActor.offsets(output)
-        distance = ProjectionLoss(jnp.square(d).sum(-1).mean(), jnp.square(c).sum(-1).mean())
+        counted = 1.0 if followed is None else followed
+        distance = ProjectionLoss((counted * jnp.square(d).sum(-1)).mean(), (counted * jnp.square(c).sum(-1)).mean())
         return corrected_gaussian(projected, d, c), distance, seen

@@ -7,7 +7,8 @@ from jaxtyping import Array, Key
 
 from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
-from bisac.algos.soft import Projecting, SoftState
+from bisac.algos.projecting import Projecting
+from bisac.algos.soft import Improved, SoftState
 from bisac.algos.td import auto
 from bisac.nets.actors import GaussianActor, ProjectedActor
 from bisac.ops.losses import Spread, projection_loss
@@ -48,7 +49,7 @@ class ForwardSAC(Projecting[None]):
         def improve():
             policy, told = self.project(state, batch.obs)
             temperature, temperature_told = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
-            return (None, temperature), told | temperature_told
+            return Improved(None, temperature), told | temperature_told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics
@@ -95,7 +96,7 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
 
             actor, (policy, distance), actor_told = self.step_actor(state.actor, self.actor_lr, loss, None)
             temperature, temperature_told = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
-            return (actor, temperature), told | distance.metrics() | actor_told | temperature_told
+            return Improved(actor, temperature), told | distance.metrics() | actor_told | temperature_told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics

@@ -7,7 +7,7 @@ from jaxtyping import Array, Key
 
 from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
-from bisac.algos.soft import CriticKind, Soft, SoftState
+from bisac.algos.soft import CriticKind, Improved, Soft, SoftState
 from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
 from bisac.ops.losses import reverse_kl_loss
@@ -61,7 +61,7 @@ class SAC(Soft[Learner[GaussianActor]]):
         def improve():
             actor, log_prob, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            return (actor, temperature), told | temperature_told
+            return Improved(actor, temperature), told | temperature_told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics

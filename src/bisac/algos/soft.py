@@ -5,7 +5,7 @@ policy and temperature. How a member's policy follows its critics stands in the 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, TypeVar, final
+from typing import Generic, Literal, NamedTuple, TypeVar, final
 
 import equinox as eqx
 import jax
@@ -17,11 +17,10 @@ from bisac.algos.base import Auto, number
 from bisac.algos.delay import Delay, delayed
 from bisac.algos.learner import Learner
 from bisac.algos.td import TemporalDifference, auto
-from bisac.nets.actors import ProjectedActor, TanhGaussianActor, projected_gaussian
+from bisac.nets.actors import TanhGaussianActor
+from bisac.nets.additive import Additive
 from bisac.nets.critics import Critic, Decomposed, Decomposition, Joint
-from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import temperature_loss
-from bisac.ops.quadrature import Grid
 from bisac.ops.returns import soft_value
 from bisac.ops.rewards import in_rewards, spread_of
 from bisac.types import Metrics, Spec, Transition
@@ -29,9 +28,6 @@ from bisac.validate import require
 
 CriticKind = Literal["joint", "vdn-a"]
 """One network on state and action, or the paper's decomposition over action dimensions."""
-
-CUT_OFF = 0.01
-"""A marginal with more probability than this in the outer tenths of [-b, b] counts as cut off."""
 
 COOL = 0.2
 """Where alpha starts with normalised critics, in units of the rewards' spread: there it matters as much as they do."""
@@ -41,6 +37,17 @@ Temperature = Learner[Float[Array, ""]]
 
 ActorPart = TypeVar("ActorPart")
 """What a member learns beside the critics: a learner of its actor network, or None."""
+
+
+class Improved(NamedTuple, Generic[ActorPart]):
+    """What learns at every few updates only: the policy, and all that follows it."""
+
+    actor: ActorPart
+    """The learner of the actor network, or None."""
+    temperature: Temperature
+    """The learner of log alpha."""
+    marginals: Learner[Additive] | None = None
+    """The learner of distilled marginals, or None."""
 
 
 class SoftState(eqx.Module, Generic[ActorPart]):
@@ -58,6 +65,8 @@ class SoftState(eqx.Module, Generic[ActorPart]):
     """By what rewards are divided, so that values and alpha are in such units; None where they are as they come."""
     delay: Delay | None = None
     """What waits for the policy's next step; None where the policy learns at every update."""
+    marginals: Learner[Additive] | None = None
+    """The learner of the marginals Q_i that are distilled from a joint Q; None where there are none."""
 
     @property
     def alpha(self) -> Float[Array, ""]:
@@ -101,8 +110,15 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
     def actor(self, state: SoftState[ActorPart]) -> TanhGaussianActor:
         """Return the agent's actor that explores, and that learning improves."""
 
-    def init_soft(self, spec: Spec, key: Key[Array, ""], critic: CriticKind, actor: ActorPart) -> SoftState[ActorPart]:
-        """Return a fresh agent around the given actor, with critics of that kind."""
+    def init_soft(
+        self,
+        spec: Spec,
+        key: Key[Array, ""],
+        critic: CriticKind,
+        actor: ActorPart,
+        marginals: Learner[Additive] | None = None,
+    ) -> SoftState[ActorPart]:
+        """Return a fresh agent around an actor and, if any, distilled marginals, with critics of that kind."""
         critics = self.network((self._decomposed if critic == "vdn-a" else self._joint)(spec, key))
         state = SoftState(
             actor,
@@ -110,6 +126,7 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
             self.target(critics),
             Learner.init(jnp.log(jnp.float32(self._first_alpha or COOL)), optax.adam(number(self.temperature_lr))),
             self.fresh_unit(),
+            marginals=marginals,
         )
         if self.policy_delay == 1:
             return state
@@ -175,49 +192,12 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
     def when_due(
         self,
         state: SoftState[ActorPart],
-        improve: Callable[[], tuple[tuple[ActorPart, Temperature], Metrics]],
+        improve: Callable[[], tuple[Improved[ActorPart], Metrics]],
     ) -> tuple[SoftState[ActorPart], Metrics]:
-        """Return the agent with what `improve` makes of actor and temperature, at every `policy_delay`-th update.
+        """Return the agent with what `improve` makes of it, at every `policy_delay`-th update.
 
-        At the others it keeps both; the metrics are those of the last improvement.
+        At the others it keeps what it has; the metrics are those of the last improvement.
         """
-        kept = state.actor, state.temperature
-        (actor, temperature), told, delay = delayed(number(self.policy_delay), state.delay, improve, kept)
-        return replace(state, actor=actor, temperature=temperature, delay=delay), told
-
-
-@dataclass(frozen=True)
-class Projecting(Soft[ActorPart]):
-    """Hyperparameters of the members that project: the quadrature of the forward-KL projection."""
-
-    integration_bound: float = 5.0
-    """b: the projection integrates x over [-b, b]."""
-    simpson_intervals: int = 100
-    """Even number of Simpson intervals; the spacing 2b / intervals should not exceed 0.1."""
-    chebyshev_points: int = 17
-    """Points at which each Q_i is evaluated, then interpolated to the Simpson nodes; 0 evaluates at every node."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        require(self, "positive", lambda v: v > 0, "integration_bound")
-        require(self, "even and from 2 to 10000", lambda v: 2 <= v <= 10_000 and v % 2 == 0, "simpson_intervals")
-        require(self, "0 or from 2 to 200", lambda v: v == 0 or 2 <= v <= 200, "chebyshev_points")
-
-    def projected(self, state: SoftState[ActorPart]) -> ProjectedActor:
-        """Return the projection of the policy exp(Q / alpha) that the agent's critics and temperature define."""
-        critic = state.critic.fixed
-        assert isinstance(critic, Decomposed)
-        grid = Grid(self.integration_bound, self.simpson_intervals, self.chebyshev_points)
-        return ProjectedActor(critic.marginals, state.temperature.model, grid)
-
-    def project(self, state: SoftState[ActorPart], obs: Float[Array, "batch obs"]) -> tuple[TanhGaussian, Metrics]:
-        """Return the projected policy at each observation, and metrics of how well the grid resolved it."""
-        actor = self.projected(state)
-        projection = actor.project(obs)
-        policy = projected_gaussian(projection)
-        too_sharp = jnp.sqrt(projection.var) < actor.grid.spacing
-        return policy, {
-            "projection_std": policy.std.mean(),
-            "projection_too_sharp": too_sharp.mean(),
-            "projection_cut_off": (projection.edge_mass > CUT_OFF).mean(),
-        }
+        kept = Improved(state.actor, state.temperature, state.marginals)
+        improved, told, delay = delayed(number(self.policy_delay), state.delay, improve, kept)
+        return replace(state, **improved._asdict(), delay=delay), told

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from bisac.algos.projecting import CUT_OFF
 from bisac.figures.boltzmann import (
     boltzmann,
     importance_marginals,
@@ -24,8 +25,6 @@ VARIATION_ACTIONS = 512
 """The number of uniform actions over which the variation of the parts of Q is measured."""
 ENOUGH = 100
 """The number of effective samples below which importance sampling tells little."""
-CUT_OFF = 0.01
-"""A marginal with more probability than this in the outer tenths of [-b, b] counts as cut off."""
 
 
 class Comparison(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bisac.algos import algorithm_name
-from bisac.algos.soft import Projecting, SoftState
+from bisac.algos.projecting import Projecting
+from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
 from bisac.nets.critics import Decomposed
 from bisac.ops.quadrature import Grid

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from bisac.nets.additive import Additive
 from bisac.nets.marginals import Marginals
 from bisac.nets.mlp import MLP, Activation
 from bisac.nets.normalisation import Moments
@@ -71,8 +72,8 @@ class GaussianActor(TanhGaussianActor):
 class ProjectedActor(TanhGaussianActor):
     """The forward-KL projection of exp(Q_i / alpha): Forward SAC's policy, with no network of its own."""
 
-    marginals: Marginals
-    """The networks of Q_i, as twins whose mean is projected."""
+    marginals: Marginals | Additive
+    """The networks of Q_i: VDN-a's twins, whose mean is projected, or those distilled from a joint Q."""
     log_alpha: Float[Array, ""]
     """The logarithm of the temperature."""
     grid: Grid = eqx.field(static=True)

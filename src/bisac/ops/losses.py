@@ -37,11 +37,14 @@ class ProjectionLoss(NamedTuple):
         return {"penalty_mean": self.mean, "penalty_spread": self.spread}
 
 
-def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Spread) -> ProjectionLoss:
+def projection_loss(
+    policy: TanhGaussian, projected: TanhGaussian, spread: Spread, weight: Float[Array, "batch"] | None = None
+) -> ProjectionLoss:
     """Return L_f: the distance of the policy from the forward-KL projection, summed over action dimensions.
 
-    `std` and `var` (the paper's) are squared differences of the means and of that measure of width. `kl` is
-    KL(projection || policy), split into what the means and what the widths contribute.
+    States count by their `weight`, alike where none is given. `std` and `var` (the paper's) are squared differences of
+    the means and of that measure of width. `kl` is KL(projection || policy), split into what the means and what the
+    widths contribute.
     """
     mean_gap = jnp.square(projected.mean - policy.mean)
     if spread == "kl":
@@ -52,7 +55,8 @@ def projection_loss(policy: TanhGaussian, projected: TanhGaussian, spread: Sprea
         power = 2.0 if spread == "var" else 1.0
         mean = mean_gap
         width = jnp.square(jnp.exp(power * projected.log_std) - jnp.exp(power * policy.log_std))
-    return ProjectionLoss(mean.sum(-1).mean(), width.sum(-1).mean())
+    counted = 1.0 if weight is None else weight
+    return ProjectionLoss((counted * mean.sum(-1)).mean(), (counted * width.sum(-1)).mean())
 
 
 def temperature_loss(
