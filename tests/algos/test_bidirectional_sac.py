@@ -97,3 +97,14 @@ def test_the_projection_counts_where_it_is_nearer_by_the_margin(margin, share, m
     # The other way round it has the larger one.
     monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: near)
     assert algo._followed(state, far, jnp.zeros((64, 3)), jax.random.key(3))[0].sum() == 0.0
+
+
+def test_epsilon_falls_by_half_in_so_many_updates():
+    """Counted in updates, of which the actor takes every third."""
+    algo = BidirectionalSAC(epsilon=8.0, epsilon_half_life=3.0, margin=1.0, **JOINT).settled()
+    update, state = jax.jit(algo.update), jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
+    told = []
+    for seed in range(9):
+        state, metrics = update(state, random_batch(seed), jax.random.key(seed))
+        told.append(float(metrics["epsilon"]))
+    np.testing.assert_allclose(told, [8.0, 8.0, 8.0, 4.0, 4.0, 4.0, 2.0, 2.0, 2.0], rtol=1e-6)

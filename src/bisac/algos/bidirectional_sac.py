@@ -5,9 +5,10 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import Auto
+from bisac.algos.base import Auto, number
 from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
@@ -39,6 +40,8 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
     """VDN-a, whose subnetworks are the marginals (the paper's), or SAC's joint one, from whose Q they are distilled."""
     epsilon: float = 0.1
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
+    epsilon_half_life: float | Literal["none"] = "none"
+    """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
     margin: float | Literal["none"] = "none"
     """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
     none: it counts everywhere, as in the paper."""
@@ -53,6 +56,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         super().__post_init__()
         require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
+        require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
         if self.critic == "joint":
             kind = "'penalty' with --critic joint: a correction needs the marginals of VDN-a"
@@ -92,6 +96,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         state, critic_metrics = self.step_critic(state, batch, next_key)
 
         def improve():
+            weight = self.weight(state)
             marginals, distilled_told = self._distilled(state, batch.obs, draw_key)
             projected, told = self.project(replace(state, marginals=marginals), batch.obs)
             followed, judged_told = self._followed(state, projected, batch.obs, judge_key)
@@ -101,17 +106,27 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
                 action, log_prob = policy.sample(actor_key)
                 reverse = reverse_kl_loss(log_prob, state.critic.fixed(batch.obs, action), state.alpha)
                 # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
-                forward = state.alpha * self.epsilon * (distance.mean + distance.spread)
+                forward = state.alpha * weight * (distance.mean + distance.spread)
                 return reverse + forward, ((log_prob, distance), seen)
 
             actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            told |= distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
+            told |= (
+                {"epsilon": weight} | distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
+            )
             return Improved(actor, temperature, marginals), told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics
+
+    def weight(self, state: State) -> Float[Array, ""]:
+        """Return epsilon as it is after the agent's updates so far, which its actor's optimiser has counted."""
+        epsilon = jnp.float32(self.epsilon)
+        if self.epsilon_half_life == "none":
+            return epsilon
+        updates = number(self.policy_delay) * optax.tree_utils.tree_get(state.actor.opt_state, "count")
+        return epsilon * jnp.exp2(-updates.astype(jnp.float32) / self.epsilon_half_life)
 
     def _distilled(
         self, state: State, obs: Float[Array, "batch obs"], key: Key[Array, ""]
