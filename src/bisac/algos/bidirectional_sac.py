@@ -112,9 +112,9 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
             actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            told |= (
-                {"epsilon": weight} | distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
-            )
+            if self.epsilon_half_life != "none":
+                told |= {"epsilon": weight}
+            told |= distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
             return Improved(actor, temperature, marginals), told
 
         improved, policy_metrics = self.when_due(state, improve)
