@@ -6,7 +6,7 @@ from bisac import cli
 from bisac.algos import REGISTRY
 from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
-from bisac.presets import FAST, FAST_ENVS, GAMMA, HYPERPARAMETERS, preset
+from bisac.presets import FAST, FAST_ENVS, GAMMA, HYPERPARAMETERS, PAPER, preset
 from bisac.runs.settings import Settings
 from bisac.sweeps.contestants import parse_contestant
 from bisac.sweeps.plan import Plan
@@ -118,9 +118,25 @@ def test_fast_in_a_sweep(tmp_path, chosen):
     assert chosen.settings.settled(chosen[0]) == fast.settings
 
 
+def test_the_papers_preset_is_its_algorithm_to_the_letter(chosen):
+    with pytest.raises(StoppedError):
+        cli.run(["train", "Swimmer-v5", "--preset", "paper"])
+    algo = chosen[0].settled()
+    assert (algo.decomposition, algo.spread, algo.epsilon, algo.encoder) == ("joint", "var", 1.0, ())
+    assert algo.subnetwork == algo.hidden
+    assert (algo.critic_norm, algo.tau, algo.critic_lr, algo.actor_lr) == ("none", 0.005, 3e-4, 3e-4)
+    assert (algo.gamma, chosen.settings.num_envs) == (0.999, 1)
+    for name, settings in PAPER.items():
+        REGISTRY[name](**settings)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (
+            ["train", "Hopper-v5", "--algo", "ppo", "--preset", "paper"],
+            "there is no paper preset for ppo; there is one",
+        ),
         (["train", "Hopper-v5", "--preset", "fast"], "there is no fast preset for bisac; there is one for sac."),
         (["sweep", "--env", "A", "--algo", "ppo:preset=fast", "--steps", "1", "--out", "x"], "no fast preset for ppo"),
         (["sweep", "--env", "A", "--algo", "sac:preset=fats", "--steps", "1", "--out", "x"], "got 'fats'"),

@@ -42,11 +42,12 @@ def train(
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the preset stands
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
-    simulators that cost less than an update, "none" is the plain defaults. `env_args` are what an id's environment
-    is made with. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
+    simulators that cost less than an update, "paper" is the paper's algorithm to the letter, "none" is the plain
+    defaults. `env_args` are what an id's environment is made with. Ctrl-C saves the run, then raises
+    KeyboardInterrupt; `resume` goes on with it.
     """
-    if preset == "fast" and not isinstance(algo, str):
-        raise BisacError('preset="fast" needs the algorithm by its name, such as "sac".')
+    if preset in ("fast", "paper") and not isinstance(algo, str):
+        raise BisacError(f'preset="{preset}" needs the algorithm by its name, such as "sac".')
     env_id = env if isinstance(env, str) else None
     begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
     algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from bisac.errors import BisacError
 
-Preset = Literal["auto", "fast", "none"]
+Preset = Literal["auto", "fast", "paper", "none"]
 """Where hyperparameters start from: what suits the task; that, and few updates a step (for simulators that cost less
-than an update); or the plain defaults."""
+than an update); that, and the paper's algorithm to the letter; or the plain defaults."""
 
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
@@ -46,6 +46,28 @@ FAST: dict[str, dict[str, Any]] = {
 FAST_ENVS = 8
 """Environments of the fast preset."""
 
+CLASSIC: dict[str, Any] = {"critic_norm": "none", "critic_lr": 3e-4}
+"""Target networks, and one learning rate for all networks, as SAC was published."""
+
+LITERAL: dict[str, Any] = CLASSIC | {
+    "decomposition": "joint",  # the paper fits nothing but the sum sum_i Q_i + U
+    "encoder": (),  # each subnetwork takes the state itself
+    "embedding": (256,),
+    "subnetwork": (256, 256),  # as wide as the auxiliary network
+}
+"""The paper's VDN-a critic: its text and figure, without what we made cheaper or easier to learn."""
+
+PAPER: dict[str, dict[str, Any]] = {
+    "bisac": LITERAL | {"epsilon": 1.0, "spread": "var"},  # its loss is KL(pi || q) plus L_f, with variances
+    "forward-sac": LITERAL,
+    "forward-sac-actor": LITERAL | {"spread": "var"},
+    "sac": CLASSIC,
+}
+"""What the paper's preset sets, by the algorithm's name; docs/reproduction.md has the reason for each choice."""
+
+PAPER_ENVS = 1
+"""Environments of the paper's preset."""
+
 
 class Start(NamedTuple):
     """Where a run starts from unless its user says otherwise."""
@@ -67,9 +89,10 @@ def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
     for_task = preset(env_id, algo) if env_id else {}
     if which == "auto":
         return Start(for_task)
-    if algo not in FAST:
-        raise BisacError(f"there is no fast preset for {algo}; there is one for {', '.join(FAST)}.")
-    return Start(for_task | FAST[algo], FAST_ENVS)
+    table, num_envs = (FAST, FAST_ENVS) if which == "fast" else (PAPER, PAPER_ENVS)
+    if algo not in table:
+        raise BisacError(f"there is no {which} preset for {algo}; there is one for {', '.join(table)}.")
+    return Start(for_task | table[algo], num_envs)
 
 
 def preset(env_id: str, algo: str) -> dict[str, Any]:
