@@ -1,0 +1,81 @@
+"""Any task with gated actuators, and the two that are registered."""
+
+from dataclasses import fields
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+
+from bisac.envs.host.worker import quieten_mujoco
+from bisac.envs.tasks.gate import Gate
+from bisac.errors import BisacError
+
+Env = gym.Env[Any, Any]
+
+
+class Gated(gym.ActionWrapper[Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """A task whose actuators go through a gate.
+
+    It takes commands in [-1, 1] for each dimension; the gate's response -1 is the least action of the task's own box,
+    1 the largest, 0 the middle. The whole box is within reach, so the best return is that of the task itself.
+    """
+
+    def __init__(self, env: Env, gate: Gate):
+        gym.utils.RecordConstructorArgs.__init__(self, gate=gate)
+        gym.ActionWrapper.__init__(self, env)
+        box = env.action_space
+        if not isinstance(box, spaces.Box) or not np.issubdtype(box.dtype, np.floating) or not box.is_bounded():
+            raise BisacError(f"only a bounded Box of float actions can be gated, got {box}.")
+        self.gate = gate
+        self.action_space = spaces.Box(-1.0, 1.0, box.shape, np.float32)
+        self._low, self._high, self._type = box.low, box.high, box.dtype
+        self._middle, self._reach = box.low / 2.0 + box.high / 2.0, box.high / 2.0 - box.low / 2.0
+
+    def action(self, action: np.ndarray) -> np.ndarray:
+        """Return the task's own action that a command brings about."""
+        wanted = self._middle + self._reach * self.gate.response(np.asarray(action))
+        return np.minimum(np.maximum(wanted.astype(self._type), self._low), self._high)
+
+    def command(self, action: np.ndarray) -> np.ndarray:
+        """Return a command that brings about an action of the task's own box."""
+        return self.gate.command((action - self._middle) / self._reach).astype(np.float32)
+
+
+def gated(
+    env: Env,
+    *,
+    centre: float = Gate.centre,
+    width: float = Gate.width,
+    weak: float = Gate.weak,
+    crossed: bool = Gate.crossed,
+) -> Gated:
+    """Return the task with gated actuators: they answer commands weakly, and fully only in narrow bands.
+
+    Args:
+        env: The task; it has a bounded Box of float actions.
+        centre: The size of the commands, in [-1, 1], that bring about the least and the largest action.
+        width: How far from the centre such a band ends, on either side.
+        weak: The response elsewhere, as a fraction of the command.
+        crossed: Whether the bands lie on the other side, so that weak pushes lead away from them.
+    """
+    return Gated(env, Gate(centre, width, weak, crossed))
+
+
+class RegisteredGated(Gated):
+    """A gated task that an id of ours stands for."""
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """The id's spec, without the wrapper: whoever makes it again calls `gated_task`, and that wraps already."""
+        return self.env.spec
+
+
+def gated_task(task: str, **kwargs: Any) -> Gated:
+    """Return a Gymnasium task with gated actuators; `kwargs` are the gate's arguments, and the task's own."""
+    gate = Gate(**{field.name: kwargs.pop(field.name) for field in fields(Gate) if field.name in kwargs})
+    if ".mujoco." in str(gym.spec(task).entry_point):
+        quieten_mujoco()
+    env = gym.make(task, max_episode_steps=-1, disable_env_checker=True, **kwargs)  # the gated id has both of its own
+    return RegisteredGated(env, gate)
