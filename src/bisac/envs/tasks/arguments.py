@@ -22,7 +22,8 @@ def number(name: str, value: object, low: float, high: float, *, above: bool = F
 
 
 def _within(value: float, low: float, high: float, above: bool) -> bool:
-    return math.isfinite(value) and low <= value <= high and not (above and value == low)
+    rounding = 1e-9  # for bounds such as 1 - 0.9
+    return math.isfinite(value) and low <= value <= high + rounding and not (above and value == low)
 
 
 def flag(name: str, value: object) -> bool:

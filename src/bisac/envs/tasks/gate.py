@@ -28,15 +28,15 @@ class Gate:
 
     centre: float = 0.7
     """The size of the commands that are answered fully."""
-    width: float = 0.1
+    width: float = 0.05
     """How far from the centre a detent ends, on either side."""
-    weak: float = 0.1
+    weak: float = 0.3
     """The response outside of the detents, as a fraction of the command."""
     crossed: bool = True
     """Whether the detent of positive commands gives the full negative response, and the other the positive one."""
 
     def __post_init__(self):
-        number("centre", self.centre, 0, 1, above=True)
+        number("centre", self.centre, 0.01, 0.99)
         number("width", self.width, 0, min(self.centre, 1 - self.centre), above=True)
         number("weak", self.weak, 0, 1)
         flag("crossed", self.crossed)
@@ -48,7 +48,7 @@ class Gate:
     def command(self, response: np.ndarray) -> np.ndarray:
         """Return commands that bring about these responses in [-1, 1]: the smallest ones where several do."""
         side = -1.0 if self.crossed else 1.0
-        begin = self.centre - self.width
+        begin = max(self.centre - self.width, 0.0)
         edge = self.weak * begin  # the largest response before a detent begins
         size = np.abs(response)
         gentle = size / self.weak if self.weak else size
@@ -58,7 +58,7 @@ class Gate:
     @cached_property
     def _knots(self) -> tuple[np.ndarray, np.ndarray]:
         """The commands between which the response is linear, and the responses there."""
-        begin, end = self.centre - self.width, self.centre + self.width
+        begin, end = max(self.centre - self.width, 0.0), min(self.centre + self.width, 1.0)
         commands = np.array([begin, self.centre, end, 1.0])
         responses = self.weak * commands
         responses[1] = -1.0 if self.crossed else 1.0

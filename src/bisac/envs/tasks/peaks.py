@@ -59,7 +59,7 @@ class Peaks(gym.Env[np.ndarray, np.ndarray]):
         """Return the action at the far peak of all dimensions."""
         return (self.distance / 2 + self.shift * context).astype(np.float32)
 
-    def reward(self, action: np.ndarray, context: np.ndarray) -> np.ndarray:
+    def reward(self, action: np.ndarray, context: np.ndarray) -> np.ndarray | np.floating[Any]:
         """Return what actions bring; both arrays may have leading axes."""
         place = action.astype(np.float64) - self.shift * context.astype(np.float64)
         near = (place + self.distance / 2) / NEAR_WIDTH
