@@ -8,23 +8,20 @@ from bisac.errors import BisacError
 
 GATES = [
     Gate(),
-    Gate(crossed=False),
-    Gate(centre=0.9, width=0.1, weak=0.3),
-    Gate(centre=0.5, width=0.5, weak=0.2, crossed=False),
+    Gate(centre=0.9, width=0.1, weak=0.4),
+    Gate(centre=0.6, width=0.3, weak=0.2),
     Gate(weak=0.0),
     Gate(centre=0.6, width=0.02, weak=1.0),
 ]
 
 
 def naive(gate, command):
-    """The response as the docstring has it: weak times the command, and in a detent part of the way to full."""
+    """The response as the docstring has it: a triangle for the hill, and one for the detent."""
     size, sign = abs(command), 1.0 if command >= 0 else -1.0
-    full = -1.0 if gate.crossed else 1.0
-    inside = 1.0 - abs(size - gate.centre) / gate.width
-    if inside <= 0.0:
-        return gate.weak * command
-    foot = gate.centre - gate.width if size < gate.centre else gate.centre + gate.width
-    return sign * ((1.0 - inside) * gate.weak * foot + inside * full)
+    half = (gate.centre - gate.width) / 2
+    hill = gate.weak * max(0.0, 1.0 - abs(size - half) / half)
+    detent = max(0.0, 1.0 - abs(size - gate.centre) / gate.width)
+    return sign * (hill + detent)
 
 
 @pytest.mark.parametrize("gate", GATES)
@@ -42,20 +39,21 @@ def test_every_response_has_a_command(gate):
     np.testing.assert_allclose(gate.response(commands), responses, atol=1e-12)
 
 
-def test_weak_pushes_lead_away_from_the_crossed_detents():
-    gate = Gate(centre=0.7, width=0.1, weak=0.2)
-    np.testing.assert_allclose(gate.response(np.array([-1.0, -0.7, -0.3, 0.0, 0.3, 0.7, 1.0])),
-                               [-0.2, 1.0, -0.06, 0.0, 0.06, -1.0, 0.2])  # fmt: skip
-    assert gate.command(np.array([0.05])) == [0.25], "a gentle push needs no detent"
+def test_small_commands_are_answered_weakly_and_narrow_bands_fully():
+    gate = Gate(centre=0.8, width=0.1, weak=0.2)
+    commands = np.array([-1.0, -0.8, -0.35, 0.0, 0.35, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0])
+    expected = [0.0, -1.0, -0.2, 0.0, 0.2, 0.2 * 2 / 7, 0.0, 0.5, 1.0, 0.0, 0.0]
+    np.testing.assert_allclose(gate.response(commands), expected, atol=1e-12)
+    assert gate.command(np.array([0.1])) == pytest.approx([0.175]), "a gentle push needs no detent"
 
 
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"centre": 0.0}, "centre must be a number 0.01 or more and at most 0.99, got 0.0."),
-        ({"centre": 1.0}, "centre must be a number 0.01 or more and at most 0.99, got 1.0."),
-        ({"width": 0.4}, "width must be a number above 0 and at most 0.3, got 0.4."),
-        ({"width": 0.0}, "width must be a number above 0 and at most 0.3, got 0.0."),
+        ({"centre": 0.0}, "centre must be a number 0.1 or more and at most 0.95, got 0.0."),
+        ({"centre": 0.99}, "centre must be a number 0.1 or more and at most 0.95, got 0.99."),
+        ({"width": 0.4}, "width must be a number above 0 and at most 0.2, got 0.4."),
+        ({"width": 0.0}, "width must be a number above 0 and at most 0.2, got 0.0."),
         ({"weak": 1.5}, "weak must be a number 0 or more and at most 1, got 1.5."),
         ({"weak": float("nan")}, "weak must be a number 0 or more and at most 1, got nan."),
     ],

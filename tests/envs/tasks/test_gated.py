@@ -15,11 +15,11 @@ from bisac.errors import BisacError
 def test_commands_reach_an_asymmetric_box_through_the_gate():
     low, high = np.array([0.0, -3.0], np.float32), np.array([1.0, 5.0], np.float32)
     task = Shaped(action_space=spaces.Box(low, high))
-    env = bisac.tasks.gated(task, centre=0.6, width=0.1, weak=0.5, crossed=False)
+    env = bisac.tasks.gated(task, centre=0.6, width=0.1, weak=0.5)
     assert env.action_space == spaces.Box(-1.0, 1.0, (2,))
-    for command in ([0.6, -0.6], [-0.6, 0.6], [0.0, 0.0], [0.4, 1.0]):
+    for command in ([0.6, -0.6], [-0.6, 0.6], [0.0, 0.0], [0.25, 1.0]):
         env.step(np.array(command, np.float32))
-    np.testing.assert_allclose(task.received, [[1.0, -3.0], [0.0, 5.0], [0.5, 1.0], [0.6, 3.0]], atol=1e-5)
+    np.testing.assert_allclose(task.received, [[1.0, -3.0], [0.0, 5.0], [0.5, 1.0], [0.75, 1.0]], atol=1e-5)
     assert all(task.action_space.contains(action) for action in task.received)
 
 

@@ -49,7 +49,6 @@ def gated(
     centre: float = Gate.centre,
     width: float = Gate.width,
     weak: float = Gate.weak,
-    crossed: bool = Gate.crossed,
 ) -> Gated:
     """Return the task with gated actuators: they answer commands weakly, and fully only in narrow bands.
 
@@ -57,10 +56,9 @@ def gated(
         env: The task; it has a bounded Box of float actions.
         centre: The size of the commands, in [-1, 1], that bring about the least and the largest action.
         width: How far from the centre such a band ends, on either side.
-        weak: The response elsewhere, as a fraction of the command.
-        crossed: Whether the bands lie on the other side, so that weak pushes lead away from them.
+        weak: The largest response elsewhere, as a fraction of the full one.
     """
-    return Gated(env, Gate(centre, width, weak, crossed))
+    return Gated(env, Gate(centre, width, weak))
 
 
 class RegisteredGated(Gated):
