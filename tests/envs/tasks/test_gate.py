@@ -10,7 +10,9 @@ GATES = [
     Gate(),
     Gate(centre=0.9, width=0.1, weak=0.4),
     Gate(centre=0.6, width=0.3, weak=0.2),
+    Gate(crossed=True),
     Gate(weak=0.0),
+    Gate(weak=0.0, crossed=True),
     Gate(centre=0.6, width=0.02, weak=1.0),
 ]
 
@@ -21,7 +23,7 @@ def naive(gate, command):
     half = (gate.centre - gate.width) / 2
     hill = gate.weak * max(0.0, 1.0 - abs(size - half) / half)
     detent = max(0.0, 1.0 - abs(size - gate.centre) / gate.width)
-    return sign * (hill + detent)
+    return sign * (hill - detent if gate.crossed else hill + detent)
 
 
 @pytest.mark.parametrize("gate", GATES)
@@ -44,6 +46,8 @@ def test_small_commands_are_answered_weakly_and_narrow_bands_fully():
     commands = np.array([-1.0, -0.8, -0.35, 0.0, 0.35, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0])
     expected = [0.0, -1.0, -0.2, 0.0, 0.2, 0.2 * 2 / 7, 0.0, 0.5, 1.0, 0.0, 0.0]
     np.testing.assert_allclose(gate.response(commands), expected, atol=1e-12)
+    crossed = Gate(centre=0.8, width=0.1, weak=0.2, crossed=True)
+    np.testing.assert_allclose(crossed.response(np.array([-0.8, -0.35, 0.35, 0.8])), [1.0, -0.2, 0.2, -1.0])
     assert gate.command(np.array([0.1])) == pytest.approx([0.175]), "a gentle push needs no detent"
 
 

@@ -17,7 +17,7 @@ def episode(env, seed, policy):
     return start, total, steps
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"dims": 4, "speed": 0.3}, {"dims": 1, "weak": 0.0}])
+@pytest.mark.parametrize("kwargs", [{}, {"dims": 4, "speed": 0.3, "crossed": True}, {"dims": 1, "weak": 0.0}])
 def test_oracle_has_the_best_return_and_random_commands_far_less(kwargs):
     env = gym.make("bisac/GatedReach-v0", **kwargs)
     task = env.unwrapped

@@ -51,6 +51,12 @@ def test_values_of_another_kind_are_refused(value):
             arguments.number("centre", value, 0, float("inf"))
 
 
+def test_flags_are_true_or_false():
+    assert arguments.flag("crossed", True) is True
+    with pytest.raises(BisacError, match="crossed must be true or false, got 'yes'"):
+        arguments.flag("crossed", "yes")
+
+
 def test_processes_of_their_own_find_the_tasks():
     task = Task("bisac/GatedPendulum-v0", ("weak=0.2", "g=9.81"))
     commands = np.random.default_rng(0).uniform(-1, 1, (5, 1, 1)).astype(np.float32)

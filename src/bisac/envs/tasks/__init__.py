@@ -27,7 +27,7 @@ class Shipped(NamedTuple):
 _PEAKS, _REACH, _GATED = (
     f"bisac.envs.tasks.{name}" for name in ("peaks:Peaks", "reach:GatedReach", "gated:gated_task")
 )
-_GATE = "centre width weak"
+_GATE = "centre width weak crossed"
 
 SHIPPED = {
     "bisac/Peaks-v0": Shipped(

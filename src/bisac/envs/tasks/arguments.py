@@ -26,6 +26,13 @@ def _within(value: float, low: float, high: float, above: bool) -> bool:
     return math.isfinite(value) and low <= value <= high + rounding and not (above and value == low)
 
 
+def flag(name: str, value: object) -> bool:
+    """Return the argument if it is true or false; else refuse it."""
+    if isinstance(value, bool):
+        return value
+    raise BisacError(f"{name} must be true or false, got {value!r}.")
+
+
 def no_pictures(render_mode: object) -> None:
     """Refuse to draw a task that has no pictures."""
     if render_mode is not None:

@@ -12,8 +12,9 @@ it can. Between these points the response is linear, and it is odd in the comman
     -1 |    \/
       -1  -centre         0             centre  1
 
-So whoever follows the response from the middle stays on the hill. Every response from -1 to 1 has a command: what a
-task lets be done, its gated form does too.
+So whoever follows the response from the middle stays on the hill. Crossed, the two detents change places: the way from
+the hill to the detent that pushes the same way leads through commands that push the other way. Every response from -1
+to 1 has a command: what a task lets be done, its gated form does too.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bisac.envs.tasks.arguments import number
+from bisac.envs.tasks.arguments import flag, number
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,14 @@ class Gate:
     """How far from the centre a detent ends, on either side."""
     weak: float = 0.3
     """The largest response to commands outside of the detents; it is at (centre - width) / 2."""
+    crossed: bool = False
+    """Whether the detents are on the other side: large positive commands give the full negative response."""
 
     def __post_init__(self):
         number("centre", self.centre, 0.1, 0.95)
         number("width", self.width, 0, min(self.centre / 2, 1 - self.centre), above=True)
         number("weak", self.weak, 0, 1)
+        flag("crossed", self.crossed)
 
     def response(self, command: np.ndarray) -> np.ndarray:
         """Return what commands in [-1, 1] bring about, each in [-1, 1]."""
@@ -48,12 +52,18 @@ class Gate:
         """Return commands that bring about these responses in [-1, 1]: the smallest ones where several do."""
         begin, size = self.centre - self.width, np.abs(response)
         gentle = size * begin / 2 / (self.weak or 1.0)
-        return np.sign(response) * np.where(size <= self.weak, gentle, begin + self.width * size)
+        firm = (begin + self.width * size) * self._side
+        return np.sign(response) * np.where(size <= self.weak, gentle, firm)
+
+    @property
+    def _side(self) -> float:
+        """The response to the command at the centre of the detent of positive commands."""
+        return -1.0 if self.crossed else 1.0
 
     @cached_property
     def _knots(self) -> tuple[np.ndarray, np.ndarray]:
         """The commands between which the response is linear, and the responses there."""
         begin, end = self.centre - self.width, self.centre + self.width
         commands = np.array([begin / 2, begin, self.centre, end])
-        responses = np.array([self.weak, 0.0, 1.0, 0.0])
+        responses = np.array([self.weak, 0.0, self._side, 0.0])
         return np.concatenate([-commands[::-1], commands]), np.concatenate([-responses[::-1], responses])

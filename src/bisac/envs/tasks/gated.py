@@ -49,6 +49,7 @@ def gated(
     centre: float = Gate.centre,
     width: float = Gate.width,
     weak: float = Gate.weak,
+    crossed: bool = Gate.crossed,
 ) -> Gated:
     """Return the task with gated actuators: they answer commands weakly, and fully only in narrow bands.
 
@@ -57,8 +58,9 @@ def gated(
         centre: The size of the commands, in [-1, 1], that bring about the least and the largest action.
         width: How far from the centre such a band ends, on either side.
         weak: The largest response elsewhere, as a fraction of the full one.
+        crossed: Whether the bands are on the other side: large positive commands give the least action.
     """
-    return Gated(env, Gate(centre, width, weak))
+    return Gated(env, Gate(centre, width, weak, crossed))
 
 
 class RegisteredGated(Gated):

@@ -30,12 +30,13 @@ class GatedReach(gym.Env[np.ndarray, np.ndarray]):
         centre: float = Gate.centre,
         width: float = Gate.width,
         weak: float = Gate.weak,
+        crossed: bool = Gate.crossed,
         render_mode: str | None = None,
     ):
         no_pictures(render_mode)
         self.dims = whole("dims", dims, 1, 4)
         self.speed = number("speed", speed, 0, 1, above=True)
-        self.gate = Gate(centre, width, weak)
+        self.gate = Gate(centre, width, weak, crossed)
         self.observation_space = spaces.Box(-1.0, 1.0, (self.dims,), np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (self.dims,), np.float32)
         self._place = np.zeros(self.dims)
