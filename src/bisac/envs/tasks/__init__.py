@@ -1,7 +1,8 @@
-"""Tasks that ship with bisac, on which the two directions of KL part ways. Importing this registers them.
+"""Tasks that ship with bisac, made to tell the two directions of KL apart. Importing this registers them.
 
-In each, what an action brings has a broad low hill, which every gradient leads up, and a narrow high one far from it.
-The reverse KL keeps a policy on the hill where it is; the forward KL goes where most of exp(Q / alpha) lies.
+In each, what an action brings has a broad low hill, which gradients lead up, and a narrow high peak far from it. A
+reverse KL may keep a policy on the hill; a forward KL goes where most of exp(Q / alpha) lies. docs/environments.md says
+on which of them that was seen.
 """
 
 from typing import Any, NamedTuple

@@ -1,8 +1,8 @@
 r"""The gate: what an actuator gives when it answers fully only in narrow bands of its command.
 
-Valves that stick and cheap servos are like that. Commands lie in [-1, 1]. A small one is answered weakly, by a broad
-hill of height `weak`; then the actuator is dead; and only in a detent, a narrow band around `centre`, does it give all
-it can. Between these points the response is linear, and it is odd in the command:
+Valves that stick and cheap servos are like that. Commands lie in [-1, 1]. A small one is answered weakly: the response
+is a broad hill of height `weak`. Where it has come down to nothing a detent begins, a narrow band around `centre` in
+which the actuator gives all it can; beyond that it is dead. In between the response is linear; it is odd:
 
      1 |                                  /\
        |                                 /  \
@@ -12,7 +12,7 @@ it can. Between these points the response is linear, and it is odd in the comman
     -1 |    \/
       -1  -centre         0             centre  1
 
-So whoever follows the response from the middle stays on the hill. Crossed, the two detents change places: the way from
+So the gradient at small commands leads up the hill and no further. Crossed, the two detents change places: the way from
 the hill to the detent that pushes the same way leads through commands that push the other way. Every response from -1
 to 1 has a command: what a task lets be done, its gated form does too.
 """

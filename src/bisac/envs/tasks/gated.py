@@ -73,7 +73,16 @@ class RegisteredGated(Gated):
 
 
 def gated_task(task: str, **kwargs: Any) -> Gated:
-    """Return a Gymnasium task with gated actuators; `kwargs` are the gate's arguments, and the task's own."""
+    """Return a Gymnasium task with gated actuators; `kwargs` are the gate's arguments, and the task's own.
+
+    Returns of bisac/GatedPendulum-v0: random commands -1,227 (1,000 episodes). The best is that of Pendulum-v1: a
+    scripted swing-up has -152, without the detents -391 (200 episodes). SAC -590, -600, -400 in three seeds after 8,000
+    steps with `--critic-norm none --hidden 64 64 --initial-temperature 0.5 --gamma 0.9 --num-envs 4`, -714 and -453 in
+    two after 24,000; with `--hidden 128 128` alone -1,113 and -964 in two after 8,000.
+
+    Returns of bisac/GatedHopper-v0: random commands 29 (1,000 episodes). The best is that of Hopper-v5; SAC was not
+    tried.
+    """
     gate = Gate(**{field.name: kwargs.pop(field.name) for field in fields(Gate) if field.name in kwargs})
     if ".mujoco." in str(gym.spec(task).entry_point):
         quieten_mujoco()

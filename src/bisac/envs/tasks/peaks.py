@@ -25,6 +25,9 @@ class Peaks(gym.Env[np.ndarray, np.ndarray]):
     The reward is (1 - coupling) times the mean of the dimensions' worth plus coupling times the least of them. So
     without coupling an additive critic is exact; coupled, none is, and at 1 nothing is gained before all dimensions
     have left the near peak. With shift 0 the context says nothing: it varies, as normalised networks need.
+
+    Returns: random actions 0.31 (1,000 episodes); the best is `height`, 1; SAC 0.600 in three seeds, after 4,000 steps
+    with `--critic-norm none --hidden 64 64 --initial-temperature 0.05` and with `--hidden 128 128` alone.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it

@@ -19,6 +19,11 @@ class GatedReach(gym.Env[np.ndarray, np.ndarray]):
 
     So the best is to go to 0 at full speed, in each dimension by itself, and to stay: a start x brings the mean over
     the dimensions of -sum_k max(|x_i| - k speed, 0), k = 1, 2, ..., which is what `best_return` adds up.
+
+    Returns: random commands -48.7 and the best -3.0 (means of 1,000 episodes), the best without the detents -11.6 (of
+    200). SAC -14.7, -10.7, -10.7 in three seeds after 8,000 steps with `--critic-norm none --hidden 64 64
+    --initial-temperature 0.05 --gamma 0.9 --num-envs 4`, but -4.2 and -3.1 in two after 24,000; with `--hidden 128 128`
+    alone -30.1, -8.1, -22.0 after 8,000.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it
