@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bisac.cli import run
+from bisac.envs.tasks import SHIPPED
 from bisac.runs.checkpoint.manifest import read_manifest
 from bisac.runs.folder import default_path
 from bisac.runs.log import read_progress
@@ -217,7 +218,7 @@ def test_bare_command_shows_where_to_start(capsys):
 def test_list_names_algorithms_and_tasks(capsys):
     assert run(["list"]) == 0
     output = capsys.readouterr().out
-    for name in ("bisac", "sac", "forward-sac", "forward-sac-actor", "Hopper-v5", "BipedalWalker-v3"):
+    for name in ("bisac", "sac", "forward-sac", "forward-sac-actor", "Hopper-v5", "BipedalWalker-v3", *SHIPPED):
         assert name in output
 
 

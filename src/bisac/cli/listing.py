@@ -1,16 +1,17 @@
-"""The command `bisac list`: the algorithms, the paper's tasks, and what presets set."""
+"""The command `bisac list`: the algorithms, the paper's tasks, our own, and what presets set."""
 
 from rich.console import Console
 from rich.table import Table
 
 from bisac.algos import REGISTRY
 from bisac.envs.task import PAPER_TASKS
+from bisac.envs.tasks import SHIPPED
 from bisac.errors import BisacError
 from bisac.presets import FAST, GAMMA, chosen, listed, preset
 
 
 def run_list(arguments: list[str], console: Console) -> int:
-    """Run `bisac list`: name the algorithms and the paper's tasks. Return the exit code."""
+    """Run `bisac list`: name the algorithms, the paper's tasks and our own. Return the exit code."""
     if arguments:
         raise BisacError("'bisac list' takes no arguments.")
     algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
@@ -19,12 +20,21 @@ def run_list(arguments: list[str], console: Console) -> int:
     tasks = Table("task", "simulator", "preset", title="The paper's tasks", title_justify="left", box=None)
     for name, simulator in PAPER_TASKS.items():
         tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))
-    console.print(algorithms, "", tasks)
+    console.print(algorithms, "", tasks, "", _shipped())
     for algo in FAST:
         told = chosen("fast", None, algo).listed()
         console.print(f"\n--algo {algo} --preset fast adds: {told}", highlight=False, soft_wrap=True)
     console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
     return 0
+
+
+def _shipped() -> Table:
+    """Return the table of the tasks that come with the package."""
+    table = Table("task", "what is to be done", "arguments (--env-arg)", box=None)
+    table.title, table.title_justify = "Tasks that ship with bisac", "left"
+    for name, task in SHIPPED.items():
+        table.add_row(f"[bold]{name}[/]", task.summary, task.args)
+    return table
 
 
 def _presets_of(task: str) -> str:
