@@ -207,7 +207,7 @@ BAD_INPUT = [
     (["marginals"], "'bisac figure marginals' needs one RUN or more"),
     (["marginals", "nowhere"], "no run folder or checkpoint at nowhere"),
     (["marginals", "RUN:unsaved"], "holds no checkpoint; train with --checkpoint-every"),
-    (["marginals", "RUN:sac"], "has no VDN-a critic (its algorithm is sac); train with --algo bisac"),
+    (["marginals", "RUN:sac"], "has no VDN-a critic (its algorithm is sac); train with --critic vdn-a"),
     (["marginals", "RUN:residual", "--states", "100"], "remembers 30 states"),
     (["marginals", "RUN:residual", "RUN:four"], "different tasks (CorrelatedBandit, Shaped)"),
     (["marginals", "RUN:residual", "--intervals", "11"], "--intervals must be even"),

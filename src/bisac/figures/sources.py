@@ -119,7 +119,7 @@ def _with_vdn_a(run: Path, learned: Learned) -> Learned:
     state = learned.agent
     if not (isinstance(state, SoftState) and isinstance(state.critic.model, Decomposed)):
         raise BisacError(
-            f"{run} has no VDN-a critic (its algorithm is {algorithm_name(learned.algo)}); train with --algo bisac, or "
-            f"with --algo sac --critic vdn-a."
+            f"{run} has no VDN-a critic (its algorithm is {algorithm_name(learned.algo)}); train with --critic "
+            f"vdn-a, which bisac and sac take, or with a Forward SAC."
         )
     return learned
