@@ -33,6 +33,7 @@ VARIANTS = {
     "bisac --critic-norm batch": dict(algo="bisac", critic_norm="batch", **TINY, **VDN),
     "ddpg": dict(algo="ddpg", **TINY),
     "td3": dict(algo="td3", **TINY),
+    "mpo": dict(algo="mpo", **TINY),
     "ppo": dict(algo="ppo", minibatches=3, **FRESH),
     "a2c": dict(algo="a2c", **FRESH),
 }
