@@ -1,5 +1,6 @@
 """Maximum a Posteriori Policy Optimisation: the policy is fitted to samples of its own, weighted by their worth."""
 
+import math
 from dataclasses import dataclass, field
 
 import equinox as eqx
@@ -27,6 +28,9 @@ from bisac.validate import require
 LEAST = -18.0
 """Where the logarithm of a dual variable stops falling: from further down it would not come back."""
 
+MOST = 100.0
+"""Where the weight of a divergence stops rising: if Adam's own steps overshoot a bound, it would drown all else."""
+
 
 class Duals(eqx.Module):
     """The logarithms of the dual variables, one for each bound on a divergence."""
@@ -51,6 +55,11 @@ class Duals(eqx.Module):
     def penalty(self, kl: DecoupledKL) -> Float[Array, ""]:
         """Return sum_i alpha_mean_i KL_mean_i + alpha_std_i KL_std_i."""
         return jnp.exp(self.log_alpha_mean) @ kl.mean + jnp.exp(self.log_alpha_std) @ kl.std
+
+    def kept(self) -> "Duals":
+        """Return the variables within reach: not below `LEAST`, and the weights not above `MOST`."""
+        alphas = (jnp.clip(log_alpha, LEAST, math.log(MOST)) for log_alpha in (self.log_alpha_mean, self.log_alpha_std))
+        return Duals(jnp.maximum(self.log_eta, LEAST), *alphas)
 
     def metrics(self) -> Metrics:
         """Return the variables by the names that they have in logs, those of all dimensions as their mean."""
@@ -79,7 +88,7 @@ class MPO(TemporalDifference[MPOState]):
 
     tau: float | Auto = field(default="auto", metadata=auto(classic=0.02, normalised=None))
     """Fraction by which target networks, the old policy among them, move towards the online ones; auto is 0.02."""
-    actor_lr: float = 3e-4
+    actor_lr: float = 1e-4
     """Learning rate of the actor."""
     dual_lr: float = 1e-2
     """Learning rate of the logarithms of the dual variables."""
@@ -93,7 +102,7 @@ class MPO(TemporalDifference[MPOState]):
     """Actions of the old policy over which the TD target averages."""
     epsilon: float = 0.1
     """Bound on the KL divergence of the weighted samples from the old policy."""
-    epsilon_mean: float = 0.01
+    epsilon_mean: float = 0.0025
     """Bound on the KL divergence by a change of the mean, of each action dimension."""
     epsilon_std: float = 1e-4
     """Bound on the KL divergence by a change of the standard deviation, of each action dimension."""
@@ -163,14 +172,14 @@ class MPO(TemporalDifference[MPOState]):
         return self.step_values(state.critic, state.target_critic, None, batch, next_action, value)
 
     def step_duals(self, duals: Learner[Duals], q: Float[Array, "sample batch"], kl: DecoupledKL) -> Learner[Duals]:
-        """Return the dual variables one step down the dual of each bound, kept from falling out of reach."""
+        """Return the dual variables one step down the dual of each bound, kept within reach."""
         slack = DecoupledKL(self.epsilon_mean - kl.mean, self.epsilon_std - kl.std)
 
         def loss(variables: Duals):
             return temperature_dual(q, variables.eta, self.epsilon) + variables.penalty(slack), None
 
         stepped, _, _ = duals.step(optax.adam(self.dual_lr), loss)
-        return eqx.tree_at(lambda d: d.model, stepped, jax.tree.map(lambda v: jnp.maximum(v, LEAST), stepped.model))
+        return eqx.tree_at(lambda d: d.model, stepped, stepped.model.kept())
 
 
 def widened(actor: GaussianActor, log_std: float) -> GaussianActor:
