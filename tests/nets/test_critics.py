@@ -8,6 +8,8 @@ from reference import ACTIVATIONS, filled, marginal, mlp
 
 from bisac.nets.critics import Decomposed, Joint
 from bisac.nets.marginals import Marginals
+from bisac.nets.mlp import normalised
+from bisac.nets.normalisation import Moments, fixed
 
 BATCH, OBS, ACT = 5, 4, 3
 # Widths all differ, so that no mistaken axis goes unnoticed.
@@ -15,6 +17,11 @@ HIDDEN, ENCODER, EMBEDDING, SUBNETWORK = (8, 9), (11, 10), (5, 4), (6, 7)
 RNG = np.random.default_rng(0)
 S = jnp.asarray(RNG.normal(size=(BATCH, OBS)), jnp.float32)
 A = jnp.asarray(RNG.uniform(-1.0, 1.0, (BATCH, ACT)), jnp.float32)
+# Of both twins, in the input of each layer.
+SEEN = tuple(
+    Moments(*(jnp.asarray(RNG.uniform(0.5, 2.0, (2, width)), jnp.float32) for _ in range(2)))
+    for width in (OBS + ACT, *HIDDEN)
+)
 
 
 def make_marginals(key, activation="relu", encoder=ENCODER):
@@ -42,6 +49,15 @@ def test_joint_matches_a_loop():
     close(net(S, A), [[concatenated(net.mlp, twin, b) for b in range(BATCH)] for twin in range(2)])
     (estimate,) = net.estimates(S, A)
     close(estimate, net(S, A))
+
+
+@pytest.mark.parametrize(
+    "form", [lambda net: net, lambda net: fixed(normalised(net), SEEN)], ids=["classic", "normalised"]
+)
+def test_joint_at_several_actions_of_each_state_is_the_same_at_each(form):
+    net = form(filled(make_joint, 1))
+    several = jnp.asarray(RNG.uniform(-1.0, 1.0, (6, BATCH, ACT)), jnp.float32)
+    close(net(S, several), jnp.stack([net(S, actions) for actions in several], axis=1))
 
 
 @pytest.mark.parametrize("encoder", [ENCODER, ()])

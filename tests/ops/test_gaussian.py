@@ -124,3 +124,11 @@ def test_plain_gaussian_equals_scipy():
     drawn = wide.sample(jax.random.key(0))
     assert drawn.mean() == pytest.approx(2.0, abs=0.1)
     assert drawn.std() == pytest.approx(3.0, rel=0.03)
+
+
+def test_draws_are_of_x_along_a_leading_axis():
+    mean, log_std = f32([[0.5, -1.0], [2.0, 0.0]], [[0.0, -1.0], [0.5, -2.0]])
+    x = np.asarray(TanhGaussian(mean, log_std).draws(jax.random.key(0), 40_000))
+    assert x.shape == (40_000, 2, 2)
+    np.testing.assert_allclose(x.mean(axis=0), mean, atol=0.05)
+    np.testing.assert_allclose(x.std(axis=0), np.exp(log_std), rtol=0.02)

@@ -71,6 +71,7 @@ SHAPES = [
     ("bisac --critic joint", 3),
     ("ddpg", 3),
     ("td3", 1),
+    ("mpo", 3),
     ("ppo", 3),
     ("a2c", 2),
 ]

@@ -34,6 +34,7 @@ VARIANTS = {
     "bisac --critic joint": dict(algo="bisac", critic="joint", critic_norm="batch", margin=1.0, spread="kl", **TINY),
     "ddpg": dict(algo="ddpg", **TINY),
     "td3": dict(algo="td3", **TINY),
+    "mpo": dict(algo="mpo", **TINY),
     "ppo": dict(algo="ppo", minibatches=3, **FRESH),
     "a2c": dict(algo="a2c", **FRESH),
 }

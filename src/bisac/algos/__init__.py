@@ -4,6 +4,7 @@ from bisac.algos.base import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.algos.bidirectional_sac import BidirectionalSAC
 from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
+from bisac.algos.mpo import MPO
 from bisac.algos.ppo import A2C, PPO
 from bisac.algos.registry import REGISTRY, algorithm_from_json, algorithm_name, make_algorithm
 from bisac.algos.sac import SAC
@@ -11,6 +12,7 @@ from bisac.algos.sac import SAC
 __all__ = [
     "A2C",
     "DDPG",
+    "MPO",
     "PPO",
     "REGISTRY",
     "SAC",

@@ -11,6 +11,7 @@ from bisac.algos.base import Algorithm
 from bisac.algos.bidirectional_sac import BidirectionalSAC
 from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
+from bisac.algos.mpo import MPO
 from bisac.algos.ppo import A2C, PPO
 from bisac.algos.sac import SAC
 from bisac.errors import BisacError
@@ -22,6 +23,7 @@ REGISTRY: dict[str, type[Algorithm[Any]]] = {
     "forward-sac-actor": ForwardSACActor,
     "ddpg": DDPG,
     "td3": TD3,
+    "mpo": MPO,
     "ppo": PPO,
     "a2c": A2C,
 }

@@ -34,8 +34,8 @@ State = TypeVar("State")
 Net = TypeVar("Net")
 Aux = TypeVar("Aux")
 
-Value = Callable[[Float[Array, "twin batch"]], Float[Array, "batch"]]
-"""A function of the critics' answers at the next state and action, such as the value of that state."""
+Value = Callable[[Float[Array, "twin *sample batch"]], Float[Array, "batch"]]
+"""A function of the critics' answers at the next state and action, or actions, such as the value of that state."""
 
 
 def auto(classic: float | None, normalised: float | None) -> dict[CriticNorm, float]:
@@ -95,13 +95,14 @@ class TemporalDifference(OffPolicy[State]):
 
     def target(self, model: Net) -> Net | None:
         """Return the target network of a fresh model; None in the form that has no targets."""
-        # Not the same buffers: the state is donated to the compiled step.
-        return None if self.critic_norm == "batch" else jax.tree.map(jnp.copy, model)
+        return None if self.critic_norm == "batch" else copied(model)
 
     def follow(self, online: Net, target: Net | None) -> Net | None:
         """Return a target network moved by tau towards the online one; None where there are no targets."""
-        if target is None:
-            return None
+        return None if target is None else self.followed(online, target)
+
+    def followed(self, online: Net, target: Net) -> Net:
+        """Return a target network moved by tau towards the online one."""
         return jax.tree.map(lambda o, t: polyak(o, t, number(self.tau)), online, target)
 
     def adam(self, learning_rate: float | Auto) -> optax.GradientTransformation:
@@ -122,16 +123,17 @@ class TemporalDifference(OffPolicy[State]):
         target_critic: Critic | None,
         unit: Float[Array, ""] | None,
         batch: Transition,
-        next_action: Float[Array, "batch act"],
+        next_action: Float[Array, "*sample batch act"],
         value: Value,
     ) -> tuple[Learner[Critic], Metrics]:
         """Return the critics after one step towards y = r + gamma (1 - terminated) V(s'), and its metrics.
 
-        V(s') is what `value` makes of Q(s', a') at the next action; `unit` is what rewards are divided by.
+        V(s') is what `value` makes of Q(s', a') at the next action, or at several of them along a leading axis, which
+        takes targets and joint critics. `unit` is what rewards are divided by.
         """
         reward = batch.reward if unit is None else batch.reward / unit
 
-        def target(next_q: Float[Array, "twin batch"]) -> Float[Array, "batch"]:
+        def target(next_q: Float[Array, "twin *sample batch"]) -> Float[Array, "batch"]:
             return td_target(reward, batch.discount, value(next_q), self.gamma)
 
         def loss(model: Critic):
@@ -163,6 +165,11 @@ class TemporalDifference(OffPolicy[State]):
         return stepped.observed(seen, number(self.policy_average)), found, metrics
 
 
+def copied(model: Net) -> Net:
+    """Return the same model in other buffers, for the state is donated to the compiled step."""
+    return jax.tree.map(jnp.copy, model)
+
+
 class Regression(NamedTuple):
     """What the critics say of a batch, and what they should say."""
 
@@ -175,7 +182,11 @@ class Regression(NamedTuple):
 
 
 def with_target(
-    critic: Critic, target_critic: Critic, batch: Transition, next_action: Float[Array, "batch act"], target: Value
+    critic: Critic,
+    target_critic: Critic,
+    batch: Transition,
+    next_action: Float[Array, "*sample batch act"],
+    target: Value,
 ) -> Regression:
     """Return the classic regression: Q(s, a) by the critics, and a target from Q(s', a') by their target networks."""
     next_q = target_critic(batch.next_obs, next_action)

@@ -44,9 +44,11 @@ class Joint(eqx.Module):
         sizes = (obs_dim + action_dim, *hidden, 1)
         return Joint(MLP.init(key, sizes, activation, (count,)))
 
-    def __call__(self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]) -> Float[Array, "twin batch"]:
-        """Return Q_j(s, a) of both twins."""
-        return _on_concatenated(self.mlp, obs, action)
+    def __call__(
+        self, obs: Float[Array, "batch obs"], action: Float[Array, "*sample batch act"]
+    ) -> Float[Array, "twin *sample batch"]:
+        """Return Q_j(s, a) of both twins, also at several actions of each state, which are along a leading axis."""
+        return (_on_concatenated if action.ndim == obs.ndim else _on_samples)(self.mlp, obs, action)
 
     def estimates(
         self, obs: Float[Array, "batch obs"], action: Float[Array, "batch act"]
@@ -139,6 +141,27 @@ def _on_concatenated(
     """Return the outputs of a stacked network on [s, a]."""
     over_batch = jax.vmap(MLP.__call__, (None, 0))
     return jax.vmap(over_batch, (0, None))(mlp, jnp.concatenate([obs, action], axis=-1))[..., 0]
+
+
+def _on_samples(
+    mlp: MLP, obs: Float[Array, "batch obs"], action: Float[Array, "sample batch act"]
+) -> Float[Array, "twin sample batch"]:
+    """Return the outputs of a stacked network on [s, a] at several actions of each state.
+
+    The state's share of the first layer is computed once. The rest runs one sample after another: the hidden layers of
+    all at once would leave the cache.
+    """
+    states = obs.shape[-1]
+
+    def of_state(net: MLP, s: Float[Array, "obs"]) -> Float[Array, "hidden"]:
+        return net.normed_part(s, None, states) @ net.weights[0][:states] + net.biases[0]
+
+    def finish(net: MLP, share: Float[Array, "hidden"], a: Float[Array, "act"]) -> Float[Array, "1"]:
+        return net.after_first(share + net.normed_part(a, states, None) @ net.weights[0][states:])
+
+    shares = jax.vmap(jax.vmap(of_state, (None, 0)), (0, None))(mlp, obs)
+    over_twins = jax.vmap(jax.vmap(finish, (None, 0, 0)), (0, 0, None))
+    return jax.lax.map(lambda a: over_twins(mlp, shares, a)[..., 0], action).swapaxes(0, 1)
 
 
 def _on_concatenated_batch(

@@ -54,6 +54,10 @@ class TanhGaussian(eqx.Module):
         x = self.mean + self.std * jax.random.normal(key, self.mean.shape)
         return Sample(jnp.tanh(x), self.log_prob(x))
 
+    def draws(self, key: Key[Array, ""], count: int) -> Float[Array, "sample *batch act"]:
+        """Return that many draws of x, along a leading axis; the actions are their tanh."""
+        return self.mean[None] + self.std[None] * jax.random.normal(key, (count, *self.mean.shape))
+
     def log_prob(self, x: Float[Array, "*batch act"]) -> Float[Array, "*batch"]:
         """Return the log-density of the action tanh(x), from x: an action near a bound no longer determines it."""
         z = (x - self.mean) * jnp.exp(-self.log_std)

@@ -26,6 +26,7 @@ COLOURS: dict[str, str] = {
     "forward-sac-actor": "#cc79a7",
     "ddpg": "#000000",
     "td3": "#888888",
+    "mpo": "#8c510a",
     "ppo": "#882255",
     "a2c": "#999933",
 }
@@ -42,6 +43,7 @@ LINE_STYLES: dict[str, LineStyle] = {
     "forward-sac-actor": (0, (3, 1, 1, 1)),
     "ddpg": (0, (1, 1)),
     "td3": (0, (1, 2.5)),
+    "mpo": (0, (6, 1, 1, 1, 1, 1, 1, 1)),
     "ppo": (0, (4, 1, 1, 1, 1, 1)),
     "a2c": (0, (8, 2, 2, 2)),
 }
@@ -58,6 +60,7 @@ LABELS: dict[str, str] = {
     "forward-sac-actor": "Forward SAC, actor",
     "ddpg": "DDPG",
     "td3": "TD3",
+    "mpo": "MPO",
     "ppo": "PPO",
     "a2c": "A2C",
 }
