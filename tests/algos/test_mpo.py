@@ -67,7 +67,7 @@ def test_divergences_come_to_their_bounds():
     assert last["kl_std"] < 1.3e-3
 
 
-def test_a_dual_variable_rises_beyond_its_bound_and_falls_within_to_a_floor(state):
+def test_a_dual_variable_rises_beyond_its_bound_and_falls_within_and_has_limits(state):
     step = jax.jit(ALGO.step_duals)
     q, kl = jax.random.normal(KEYS[0], (6, 16)), DecoupledKL(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
     before, after = state.duals.model, step(state.duals, q, kl).model
@@ -75,6 +75,8 @@ def test_a_dual_variable_rises_beyond_its_bound_and_falls_within_to_a_floor(stat
     assert ((after.log_alpha_std > before.log_alpha_std) == jnp.array([False, True])).all()
     low = eqx.tree_at(lambda d: d.model.log_alpha_mean, state.duals, jnp.full(2, -18.0))
     np.testing.assert_allclose(step(low, q, kl).model.log_alpha_mean, [-17.99, -18.0], atol=5e-3)
+    high = eqx.tree_at(lambda d: d.model.log_alpha_mean, state.duals, jnp.full(2, np.log(100.0), jnp.float32))
+    assert jnp.exp(step(high, q, kl).model.log_alpha_mean).max() == pytest.approx(100.0, rel=1e-5)
 
 
 def test_the_policy_starts_as_wide_as_told(state):
