@@ -200,7 +200,7 @@ def test_a_temperature_that_is_given_is_in_the_environments_rewards():
     algo, state = started(SAC(**SMALL))
     state = algo.begin(state, BATCH)
     assert float(state.alpha) == pytest.approx(0.2)
-    _, metrics = algo.update(state, BATCH, jax.random.key(0))
+    _, metrics = jax.jit(algo.update)(state, BATCH, jax.random.key(0))
     assert metrics["alpha"] == pytest.approx(0.2 * float(spread_of(BATCH.reward)), rel=1e-5)
 
 

@@ -223,7 +223,7 @@ def test_list_names_algorithms_and_tasks(capsys):
 
 
 @pytest.mark.parametrize(
-    ("algo", "has", "lacks"), [("sac", "--critic ", "--epsilon"), ("bisac", "--epsilon", "--critic ")]
+    ("algo", "has", "lacks"), [("sac", "--critic ", "--epsilon"), ("bisac", "--epsilon", "--rollout")]
 )
 def test_help_shows_the_algorithms_own_settings(algo, has, lacks, capsys):
     with pytest.raises(SystemExit) as stop:
