@@ -11,7 +11,6 @@ SWING_UP = {
     "sac": NARROW,
     "sac --critic-norm none": NARROW | {"critic_norm": "none"},
     "bisac": NARROW | MARGINALS,
-    "forward-sac": NARROW | MARGINALS,
     "ddpg": NARROW,
     "td3": NARROW | {"tau": 0.02},  # its targets move at every second update
 }

@@ -62,12 +62,9 @@ def resumed(source, tmp_path, **changes):
 SHAPES = [
     ("sac", 1),
     ("sac", 3),
-    ("sac --critic-norm none", 1),
     ("sac --critic-norm none", 3),
     ("forward-sac", 3),
-    ("forward-sac-actor", 1),
     ("bisac", 3),
-    ("bisac --refinement correction", 1),
     ("bisac --critic joint", 3),
     ("ddpg", 3),
     ("td3", 1),
