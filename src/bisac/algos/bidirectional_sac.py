@@ -1,7 +1,7 @@
 """Bidirectional SAC: reverse KL refines the policy in the neighbourhood of the forward-KL projection."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,21 @@ Refinement = Literal["penalty", "correction"]
 """How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + alpha epsilon L_f, which is
 alpha times the paper's KL(pi || q) + epsilon L_f. `correction`: the policy is the projection plus a learned correction,
 which minimises the same, with its own size for L_f."""
+
+NEGLIGIBLE = 1e-3
+"""An epsilon that has fallen to this or less no longer counts."""
+
+
+class Guide(NamedTuple):
+    """The projection as it counts in the loss of the actor, at each state of a batch."""
+
+    projected: TanhGaussian
+    """The projected policy."""
+    followed: Float[Array, "batch"] | None
+    """1 at the states where it counts, else 0; None where it always counts."""
+    weight: Float[Array, ""]
+    """Epsilon as it is now."""
+
 
 State = SoftState[Learner[GaussianActor | MLP]]
 """The agent of Bidirectional SAC, which learns an actor or a correction beside the critics."""
@@ -96,29 +111,51 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         state, critic_metrics = self.step_critic(state, batch, next_key)
 
         def improve():
-            weight = self.weight(state)
-            marginals, distilled_told = self._distilled(state, batch.obs, draw_key)
-            projected, told = self.project(replace(state, marginals=marginals), batch.obs)
-            followed, judged_told = self._followed(state, projected, batch.obs, judge_key)
+            marginals, guide, told = self._guide(state, batch.obs, draw_key, judge_key)
 
             def loss(actor: GaussianActor | MLP):
-                policy, distance, seen = self._refined(actor, projected, followed, batch.obs)
+                policy, distance, seen = self._refined(actor, guide, batch.obs)
                 action, log_prob = policy.sample(actor_key)
                 reverse = reverse_kl_loss(log_prob, state.critic.fixed(batch.obs, action), state.alpha)
                 # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
-                forward = state.alpha * weight * (distance.mean + distance.spread)
+                forward = state.alpha * guide.weight * (distance.mean + distance.spread)
                 return reverse + forward, ((log_prob, distance), seen)
 
             actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            if self.epsilon_half_life != "none":
-                told |= {"epsilon": weight}
-            told |= distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
+            told |= distance.metrics() | actor_told | temperature_told
             return Improved(actor, temperature, marginals), told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics
+
+    def _guide(
+        self, state: State, obs: Float[Array, "batch obs"], draw_key: Key[Array, ""], judge_key: Key[Array, ""]
+    ) -> tuple[Learner[Additive] | None, Guide, Metrics]:
+        """Return the marginals one step on, and the projection as it counts in the actor's loss.
+
+        Once epsilon has fallen to next to nothing, the marginals rest, and the update costs what SAC's does.
+        """
+        weight = self.weight(state)
+
+        def project():
+            marginals, told = self._distilled(state, obs, draw_key)
+            projected, projected_told = self.project(replace(state, marginals=marginals), obs)
+            followed, judged_told = self._followed(state, projected, obs, judge_key)
+            return marginals, Guide(projected, followed, weight), told | projected_told | judged_told
+
+        if self.epsilon_half_life == "none":
+            return project()
+        _, shapes, told_shapes = jax.eval_shape(project)
+
+        def rest():
+            told = {name: jnp.zeros(told.shape, told.dtype) for name, told in told_shapes.items()}
+            followed = None if shapes.followed is None else jnp.zeros_like(obs[:, 0])
+            return state.marginals, Guide(self.actor(state)(obs), followed, jnp.zeros_like(weight)), told
+
+        marginals, guide, told = jax.lax.cond(weight > NEGLIGIBLE, project, rest)
+        return marginals, guide, told | {"epsilon": guide.weight}
 
     def weight(self, state: State) -> Float[Array, ""]:
         """Return epsilon as it is after the agent's updates so far, which its actor's optimiser has counted."""
@@ -160,16 +197,15 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
     def _refined(
         self,
         actor: GaussianActor | MLP,
-        projected: TanhGaussian,
-        followed: Float[Array, "batch"] | None,
+        guide: Guide,
         obs: Float[Array, "batch obs"],
     ) -> tuple[TanhGaussian, ProjectionLoss, tuple[Moments, ...]]:
         """Return the policy in training, its distance from the projection, and the batch's moments in its network."""
         if isinstance(actor, GaussianActor):
             policy, seen = actor.on_batch(obs)
-            return policy, projection_loss(policy, projected, self.spread, followed), seen
+            return policy, projection_loss(policy, guide.projected, self.spread, guide.followed), seen
         output, seen = actor.on_batch(obs)
         d, c = CorrectedActor.offsets(output)
-        counted = 1.0 if followed is None else followed
+        counted = 1.0 if guide.followed is None else guide.followed
         distance = ProjectionLoss((counted * jnp.square(d).sum(-1)).mean(), (counted * jnp.square(c).sum(-1)).mean())
-        return corrected_gaussian(projected, d, c), distance, seen
+        return corrected_gaussian(guide.projected, d, c), distance, seen
