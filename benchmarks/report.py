@@ -14,7 +14,7 @@ Case = dict[str, Any]
 """One measure of performance.json: what, env, cores, unit, and each contestant's readings by round."""
 
 SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
-BISAC, CORRECTION = "bisac: Bidirectional SAC", "bisac: by correction"
+BISAC, DISTILLED = "bisac: Bidirectional SAC, classic", "bisac: Bidirectional SAC, joint critic"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ SECTIONS = (
     Section(
         "Environment steps a second, end to end (one environment, one update a step)",
         ("steps",),
-        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (CORRECTION, "SBX: SAC")),
+        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (DISTILLED, "SBX: SAC")),
     ),
     Section(
         "Bare updates a second",
@@ -41,7 +41,7 @@ SECTIONS = (
             (SAC, "SBX: SAC"),
             (SAC, NORMALISED),
             (SAC, BISAC),
-            (SAC, CORRECTION),
+            (NORMALISED, DISTILLED),
         ),
     ),
     Section(
@@ -113,7 +113,7 @@ def _effort(case: Case) -> str:
 COLOURS = {"SB3": "#b9bec7", "SBX": "#868e9b", "rejax": "#5d6470", "limit": "#ffffff", "bisac": "#3a6ea8"}
 PALE = 0.5
 """How much of its colour the second case of a panel has."""
-OURS = {BISAC: "#12406f", CORRECTION: "#7aa7d6"}
+OURS = {BISAC: "#12406f", DISTILLED: "#7aa7d6"}
 PANELS = (
     ("SAC on Hopper-v5, env-steps/s", ("steps",), "Hopper-v5"),
     ("SAC on Humanoid-v5, env-steps/s", ("steps",), "Humanoid-v5"),

@@ -16,11 +16,13 @@ from bisac.runs.events import Advanced, Event
 
 FOREVER = 10**9
 ROLLOUT = 2048
+DISTILLED = {"critic": "joint", "critic_norm": "batch", "spread": "kl", "epsilon": 10.0, "margin": 1.0}
+"""Bidirectional SAC on SAC's own critics; its epsilon never falls here, so that every update projects."""
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sac": ("sac", {"critic_norm": "none"}),
     "sac-batch": ("sac", {"num_envs": 1}),
-    "bisac": ("bisac", {}),
-    "correction": ("bisac", {"refinement": "correction"}),
+    "bisac": ("bisac", {"critic_norm": "none"}),
+    "bisac-joint": ("bisac", DISTILLED | {"num_envs": 1}),
     "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),
 }
 

@@ -33,7 +33,6 @@ def mflop(algo, sizes):
         pytest.param(SAC(critic_norm="none"), HUMANOID, 1184, id="sac-humanoid"),
         pytest.param(BidirectionalSAC(), HOPPER, 698, id="bisac-hopper"),
         pytest.param(BidirectionalSAC(), HUMANOID, 1988, id="bisac-humanoid"),
-        pytest.param(BidirectionalSAC(refinement="correction"), HUMANOID, 2104, id="correction-humanoid"),
         pytest.param(ForwardSAC(), HUMANOID, 1315, id="forward-sac-humanoid"),
     ],
 )

@@ -40,7 +40,6 @@ NORMALISED = {
     "sac": SAC(**SMALL),
     "sac-vdn-a": SAC(critic="vdn-a", **SMALL, **WIDTHS),
     "bisac": BidirectionalSAC(**SMALL, **WIDTHS),
-    "correction": BidirectionalSAC(refinement="correction", **SMALL, **WIDTHS),
     "forward-sac": ForwardSAC(**SMALL, **WIDTHS),
     "forward-sac-actor": ForwardSACActor(**SMALL, **WIDTHS),
     "ddpg": DDPG(**SMALL),

@@ -31,7 +31,7 @@ TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=16, learnin
 COARSE = ["--states", "3", "--intervals", "20"]
 ALGORITHMS = {
     "joint": BidirectionalSAC(decomposition="joint", **TINY),
-    "correction": BidirectionalSAC(refinement="correction", normalise_observations=True, **TINY),
+    "scaled": BidirectionalSAC(normalise_observations=True, **TINY),
     "four": BidirectionalSAC(**TINY),
     "normalised": BidirectionalSAC(critic_norm="batch", **TINY),
     "sac": SAC(**TINY),
@@ -162,7 +162,7 @@ def test_marginals_of_one_checkpoint_in_four_dimensions(runs, tmp_path, capsys):
     assert "importance_sampling_against_quadrature" not in n
 
 
-@pytest.mark.parametrize("name", ["residual", "correction", "normalised"])
+@pytest.mark.parametrize("name", ["residual", "scaled", "normalised"])
 def test_projection(name, runs, tmp_path, capsys):
     numbers, said = drawn(["projection", runs(name), *COARSE, "--batch", "8"], tmp_path, capsys)
     assert [n["step"] for n in numbers["checkpoints"]] == [30, 60]

@@ -17,9 +17,7 @@ SMALL = dict(hidden=(8,), encoder=(8,), subnetwork=(8,), embedding=(4,))
 POLICIES = {name: kind(**SMALL) if issubclass(kind, Soft) else kind(hidden=(8,)) for name, kind in REGISTRY.items()}
 POLICIES |= {
     "sac-classic": SAC(critic_norm="none", **SMALL),
-    "bisac-correction": BidirectionalSAC(refinement="correction", **SMALL),
     "bisac-batch": BidirectionalSAC(critic_norm="batch", **SMALL),
-    "bisac-correction-batch": BidirectionalSAC(refinement="correction", critic_norm="batch", **SMALL),
     "td3-batch": TD3(critic_norm="batch", hidden=(8,)),
 }
 POLICIES = {name: algo.settled() for name, algo in POLICIES.items()}

@@ -29,7 +29,6 @@ VARIANTS = {
     "forward-sac": dict(algo="forward-sac", **TINY, **VDN),
     "forward-sac-actor": dict(algo="forward-sac-actor", **TINY, **VDN),
     "bisac": dict(algo="bisac", **TINY, **VDN),
-    "bisac --refinement correction": dict(algo="bisac", refinement="correction", **TINY, **VDN),
     "bisac --critic-norm batch": dict(algo="bisac", critic_norm="batch", **TINY, **VDN),
     "bisac --critic joint": dict(algo="bisac", critic="joint", critic_norm="batch", margin=1.0, spread="kl", **TINY),
     "ddpg": dict(algo="ddpg", **TINY),

@@ -25,6 +25,9 @@ Settled = TypeVar("Settled", bound="Algorithm[Any]")
 Auto = Literal["auto"]
 """In the place of a number that depends on other hyperparameters: `Algorithm.settled` puts it there."""
 
+EARLIER = "earlier"
+"""In a field's metadata: what a file means that is older than the field, and so does not name it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm(ABC, Generic[State]):

@@ -8,25 +8,18 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import Auto, number
+from bisac.algos.base import EARLIER, Auto, number
 from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
 from bisac.algos.soft import CriticKind, Improved, SoftState
 from bisac.algos.td import auto
-from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
+from bisac.nets.actors import GaussianActor
 from bisac.nets.additive import Additive
-from bisac.nets.mlp import MLP
-from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import TanhGaussian
-from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl_loss
+from bisac.ops.losses import Spread, projection_loss, reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
 from bisac.validate import require
-
-Refinement = Literal["penalty", "correction"]
-"""How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + alpha epsilon L_f, which is
-alpha times the paper's KL(pi || q) + epsilon L_f. `correction`: the policy is the projection plus a learned correction,
-which minimises the same, with its own size for L_f."""
 
 NEGLIGIBLE = 1e-3
 """An epsilon that has fallen to this or less no longer counts."""
@@ -43,29 +36,27 @@ class Guide(NamedTuple):
     """Epsilon as it is now."""
 
 
-State = SoftState[Learner[GaussianActor | MLP]]
-"""The agent of Bidirectional SAC, which learns an actor or a correction beside the critics."""
+State = SoftState[Learner[GaussianActor]]
+"""The agent of Bidirectional SAC."""
 
 
 @dataclass(frozen=True)
-class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
+class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     """Bidirectional SAC: minimises alpha (KL(pi || q) + epsilon times the distance from the forward-KL projection)."""
 
-    critic: CriticKind = "vdn-a"
+    critic: CriticKind = field(default="vdn-a", metadata={EARLIER: "vdn-a"})
     """VDN-a, whose subnetworks are the marginals (the paper's), or SAC's joint one, from whose Q they are distilled."""
     epsilon: float = 0.1
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
-    epsilon_half_life: float | Literal["none"] = "none"
+    epsilon_half_life: float | Literal["none"] = field(default="none", metadata={EARLIER: "none"})
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
-    margin: float | Literal["none"] = "none"
+    margin: float | Literal["none"] = field(default="none", metadata={EARLIER: "none"})
     """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
     none: it counts everywhere, as in the paper."""
-    refinement: Refinement = "penalty"
-    """An actor drawn towards the projection (the paper's equation), or the projection plus a learned correction."""
     spread: Spread = "std"
-    """Penalty: how widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
+    """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
     actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of the actor, or of the correction; auto is 3e-4, with normalised critics 1e-3."""
+    """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -73,15 +64,11 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
         require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
-        if self.critic == "joint":
-            kind = "'penalty' with --critic joint: a correction needs the marginals of VDN-a"
-            require(self, kind, lambda v: v == "penalty", "refinement")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
-        """Return a fresh agent: an actor or a correction, critics of the chosen kind and the temperature."""
+        """Return a fresh agent: an actor, critics of the chosen kind, their marginals and the temperature."""
         actor_key, critic_key = jax.random.split(key)
-        make = GaussianActor.init if self.refinement == "penalty" else CorrectedActor.init_correction
-        actor: GaussianActor | MLP = make(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
+        actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(
             spec, critic_key, self.critic, self.learner(actor, self.actor_lr), self._fresh_marginals(spec, critic_key)
         )
@@ -93,16 +80,13 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         model = Additive.init(key, spec.obs_dim, spec.action_dim, self.hidden[:1], self.activation)
         return Learner.init(self.network(model), self.adam(self.critic_lr))
 
-    def actor(self, state: State) -> TanhGaussianActor:
-        """Return the actor network as it stands, or the projection with its correction."""
-        return self._acting(state, state.actor.fixed)
+    def actor(self, state: State) -> GaussianActor:
+        """Return the actor network as it stands."""
+        return state.actor.fixed
 
-    def policy(self, state: State) -> TanhGaussianActor:
-        """Return the actor network averaged over its last steps, or the projection with its correction so averaged."""
-        return self._acting(state, state.actor.averaged)
-
-    def _acting(self, state: State, model: GaussianActor | MLP) -> TanhGaussianActor:
-        return model if isinstance(model, GaussianActor) else CorrectedActor(self.projected(state), model)
+    def policy(self, state: State) -> GaussianActor:
+        """Return the actor network averaged over its last steps."""
+        return state.actor.averaged
 
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """Step the critics; then, when it is due, the actor by reverse KL near the projection, and the temperature."""
@@ -113,8 +97,9 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         def improve():
             marginals, guide, told = self._guide(state, batch.obs, draw_key, judge_key)
 
-            def loss(actor: GaussianActor | MLP):
-                policy, distance, seen = self._refined(actor, guide, batch.obs)
+            def loss(actor: GaussianActor):
+                policy, seen = actor.on_batch(batch.obs)
+                distance = projection_loss(policy, guide.projected, self.spread, guide.followed)
                 action, log_prob = policy.sample(actor_key)
                 reverse = reverse_kl_loss(log_prob, state.critic.fixed(batch.obs, action), state.alpha)
                 # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
@@ -193,19 +178,3 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         gain = divergence(self.actor(state)(obs), policy_key) - divergence(projected, projected_key)
         followed = (gain > self.margin * projected.mean.shape[-1]).astype(gain.dtype)
         return followed, {"projection_followed": followed.mean()}
-
-    def _refined(
-        self,
-        actor: GaussianActor | MLP,
-        guide: Guide,
-        obs: Float[Array, "batch obs"],
-    ) -> tuple[TanhGaussian, ProjectionLoss, tuple[Moments, ...]]:
-        """Return the policy in training, its distance from the projection, and the batch's moments in its network."""
-        if isinstance(actor, GaussianActor):
-            policy, seen = actor.on_batch(obs)
-            return policy, projection_loss(policy, guide.projected, self.spread, guide.followed), seen
-        output, seen = actor.on_batch(obs)
-        d, c = CorrectedActor.offsets(output)
-        counted = 1.0 if guide.followed is None else guide.followed
-        distance = ProjectionLoss((counted * jnp.square(d).sum(-1)).mean(), (counted * jnp.square(c).sum(-1)).mean())
-        return corrected_gaussian(guide.projected, d, c), distance, seen

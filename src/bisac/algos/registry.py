@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 from typing import Any
 
-from bisac.algos.base import Algorithm
+from bisac.algos.base import EARLIER, Algorithm
 from bisac.algos.bidirectional_sac import BidirectionalSAC
 from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
@@ -28,6 +28,10 @@ REGISTRY: dict[str, type[Algorithm[Any]]] = {
     "a2c": A2C,
 }
 """The class of every algorithm, by the name it has on the command line and in files."""
+
+
+RETIRED = {"refinement": "penalty"}
+"""Hyperparameters that algorithms once had, each with the one value that is what they do today."""
 
 
 def algorithm_name(algo: Algorithm[Any]) -> str:
@@ -55,9 +59,12 @@ def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) 
 def algorithm_from_json(name: str, hyperparameters: dict[str, Any]) -> Algorithm[Any]:
     """Return the settled algorithm that a file of ours names: JSON's lists are the tuples that algorithms hold.
 
-    A file that says nothing of normalised critics is older than they are, and means classic ones.
+    What a file does not say of a hyperparameter that is younger than the file, the hyperparameter's field does.
     """
-    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
-    if any(field.name == "critic_norm" for field in dataclasses.fields(make_algorithm(name, {}))):
-        tuples = {"critic_norm": "none"} | tuples
-    return make_algorithm(name, tuples).settled()
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
+    for key, only in RETIRED.items():
+        if (value := given.pop(key, only)) != only:
+            raise BisacError(f"--{key} {value} is no longer part of bisac; its version 0.3 was the last to have it")
+    fields = dataclasses.fields(make_algorithm(name, {}))
+    earlier = {field.name: field.metadata[EARLIER] for field in fields if EARLIER in field.metadata}
+    return make_algorithm(name, earlier | given).settled()
