@@ -65,12 +65,12 @@ class Contestant:
 SB3_SAC, SBX_SAC = Contestant("SB3: SAC", "peers", "sb3-sac"), Contestant("SBX: SAC", "peers", "sbx-sac")
 REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac")
 SAC, NORMALISED = Contestant("bisac: SAC, classic", "ours", "sac"), Contestant("bisac: SAC", "ours", "sac-batch")
-BISAC = Contestant("bisac: Bidirectional SAC, classic", "ours", "bisac")
-DISTILLED = Contestant("bisac: Bidirectional SAC, joint critic", "ours", "bisac-joint")
+BISAC = Contestant("bisac: Bidirectional SAC", "ours", "bisac")
+VDN_A = Contestant("bisac: Bidirectional SAC, VDN-a", "ours", "bisac-vdn-a")
 LIMITS = tuple(
     Contestant(f"limit ({label})", "limit", name, False) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
 )
-ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, DISTILLED)
+ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, VDN_A)
 ALL_PPO = tuple(
     Contestant(f"{label}: PPO", script, name)
     for label, script, name in (("SB3", "peers", "sb3-ppo"), ("SBX", "peers", "sbx-ppo"), ("bisac", "ours", "ppo"))

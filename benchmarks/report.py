@@ -14,7 +14,7 @@ Case = dict[str, Any]
 """One measure of performance.json: what, env, cores, unit, and each contestant's readings by round."""
 
 SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
-BISAC, DISTILLED = "bisac: Bidirectional SAC, classic", "bisac: Bidirectional SAC, joint critic"
+BISAC, VDN_A = "bisac: Bidirectional SAC", "bisac: Bidirectional SAC, VDN-a"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ SECTIONS = (
     Section(
         "Environment steps a second, end to end (one environment, one update a step)",
         ("steps",),
-        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (DISTILLED, "SBX: SAC")),
+        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (VDN_A, "SBX: SAC")),
     ),
     Section(
         "Bare updates a second",
@@ -40,8 +40,8 @@ SECTIONS = (
             (SAC, "limit (BLAS)"),
             (SAC, "SBX: SAC"),
             (SAC, NORMALISED),
-            (SAC, BISAC),
-            (NORMALISED, DISTILLED),
+            (NORMALISED, BISAC),
+            (SAC, VDN_A),
         ),
     ),
     Section(
@@ -113,7 +113,7 @@ def _effort(case: Case) -> str:
 COLOURS = {"SB3": "#b9bec7", "SBX": "#868e9b", "rejax": "#5d6470", "limit": "#ffffff", "bisac": "#3a6ea8"}
 PALE = 0.5
 """How much of its colour the second case of a panel has."""
-OURS = {BISAC: "#12406f", DISTILLED: "#7aa7d6"}
+OURS = {BISAC: "#12406f", VDN_A: "#7aa7d6"}
 PANELS = (
     ("SAC on Hopper-v5, env-steps/s", ("steps",), "Hopper-v5"),
     ("SAC on Humanoid-v5, env-steps/s", ("steps",), "Humanoid-v5"),

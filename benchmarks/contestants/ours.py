@@ -16,13 +16,16 @@ from bisac.runs.events import Advanced, Event
 
 FOREVER = 10**9
 ROLLOUT = 2048
-DISTILLED = {"critic": "joint", "critic_norm": "batch", "spread": "kl", "epsilon": 10.0, "margin": 1.0}
-"""Bidirectional SAC on SAC's own critics; its epsilon never falls here, so that every update projects."""
+VDN_A = {
+    "critic": "vdn-a", "critic_norm": "none", "spread": "std", "epsilon": 0.1, "epsilon_half_life": "none",
+    "margin": "none",
+}  # fmt: skip
+"""Bidirectional SAC with the paper's critic, classic."""
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sac": ("sac", {"critic_norm": "none"}),
     "sac-batch": ("sac", {"num_envs": 1}),
-    "bisac": ("bisac", {"critic_norm": "none"}),
-    "bisac-joint": ("bisac", DISTILLED | {"num_envs": 1}),
+    "bisac": ("bisac", {"num_envs": 1, "epsilon_half_life": "none"}),  # so that every update projects
+    "bisac-vdn-a": ("bisac", VDN_A),
     "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),
 }
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 
 from bisac.algos import SAC, BidirectionalSAC
 from bisac.types import Spec, Transition
@@ -12,7 +13,7 @@ from bisac.types import Spec, Transition
 
 def test_rewards_on_another_scale_give_the_same_step():
     """Q and alpha times a hundred: q, its projection and the step of the actor stay as they are."""
-    algo = BidirectionalSAC(hidden=(8,), batch_size=16, critic_lr=1e-12, epsilon=1.0).settled()
+    algo = BidirectionalSAC(hidden=(8,), batch_size=16, critic_lr=1e-12, **VDN_A | dict(epsilon=1.0)).settled()
     spec, key = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0)), jax.random.key(1)
     fresh = jax.jit(algo.init, static_argnums=0)(spec, key)
     # Last layers in proportion: then Q is.
@@ -34,7 +35,7 @@ def _networks(state):
 
 
 SPEC = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0))
-JOINT = dict(critic="joint", critic_norm="batch", spread="kl", hidden=(8,), batch_size=64)
+JOINT = dict(hidden=(8,), batch_size=64)
 
 
 def random_batch(seed, size=64):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from gymnasium import spaces
 from probe_envs import CorrelatedBandit, Shaped
 from small_runs import host_collector
@@ -30,11 +31,11 @@ from bisac.runs.settings import Settings
 TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=16, learning_starts=16, replay_size=200)
 COARSE = ["--states", "3", "--intervals", "20"]
 ALGORITHMS = {
-    "joint": BidirectionalSAC(decomposition="joint", **TINY),
-    "scaled": BidirectionalSAC(normalise_observations=True, **TINY),
-    "four": BidirectionalSAC(**TINY),
-    "normalised": BidirectionalSAC(critic_norm="batch", **TINY),
-    "distilled": BidirectionalSAC(critic="joint", critic_norm="batch", **TINY),
+    "joint": BidirectionalSAC(decomposition="joint", **VDN_A, **TINY),
+    "scaled": BidirectionalSAC(normalise_observations=True, **VDN_A, **TINY),
+    "four": BidirectionalSAC(**VDN_A, **TINY),
+    "normalised": BidirectionalSAC(**VDN_A | dict(critic_norm="batch"), **TINY),
+    "distilled": BidirectionalSAC(**TINY),
     "sac": SAC(**TINY),
     "forward": ForwardSAC(**TINY),
 }
@@ -71,7 +72,7 @@ def runs(tmp_path_factory):
         elif not out.exists():
             every = 30 if name == "residual" else 0
             settings = dict(steps=60, eval_every=60, eval_episodes=1, checkpoint_every=every, verbose=False)
-            bisac.train(CorrelatedBandit, out=out, **settings, **TINY)
+            bisac.train(CorrelatedBandit, out=out, **settings, **VDN_A, **TINY)
         return str(out)
 
     return make

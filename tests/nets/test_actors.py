@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from jaxtyping import Array
 from reference import filled, marginal, mlp
 
@@ -123,7 +124,7 @@ def sharp_rewards(updates: int, batch: int) -> Transition:
 
 @pytest.fixture(scope="module")
 def trained() -> Marginals:
-    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3).settled()
+    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3, **VDN_A).settled()
     spec = Spec("sharp rewards", OBS, (-1.0,) * ACT, (1.0,) * ACT)
     state = jax.jit(partial(algo.init, spec))(jax.random.key(0))
 

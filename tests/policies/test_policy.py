@@ -17,7 +17,7 @@ SMALL = dict(hidden=(8,), encoder=(8,), subnetwork=(8,), embedding=(4,))
 POLICIES = {name: kind(**SMALL) if issubclass(kind, Soft) else kind(hidden=(8,)) for name, kind in REGISTRY.items()}
 POLICIES |= {
     "sac-classic": SAC(critic_norm="none", **SMALL),
-    "bisac-batch": BidirectionalSAC(critic_norm="batch", **SMALL),
+    "bisac-batch": BidirectionalSAC(**SMALL),
     "td3-batch": TD3(critic_norm="batch", hidden=(8,)),
 }
 POLICIES = {name: algo.settled() for name, algo in POLICIES.items()}
@@ -131,7 +131,7 @@ def test_settings_are_checked():
     ]:
         with pytest.raises(bisac.BisacError, match=name.replace("_", "-")):
             make_algorithm("bisac", {name: value})
-    assert make_algorithm(BidirectionalSAC(gamma=0.5), {"tau": 0.1}) == BidirectionalSAC(gamma=0.5, tau=0.1)
+    assert make_algorithm(BidirectionalSAC(gamma=0.5), {"utd": 0.1}) == BidirectionalSAC(gamma=0.5, utd=0.1)
 
 
 def test_policy_for_another_environment_is_refused():

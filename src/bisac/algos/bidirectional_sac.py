@@ -13,7 +13,7 @@ from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
 from bisac.algos.soft import CriticKind, Improved, SoftState
-from bisac.algos.td import auto
+from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
 from bisac.nets.additive import Additive
 from bisac.ops.gaussian import TanhGaussian
@@ -44,17 +44,19 @@ State = SoftState[Learner[GaussianActor]]
 class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     """Bidirectional SAC: minimises alpha (KL(pi || q) + epsilon times the distance from the forward-KL projection)."""
 
-    critic: CriticKind = field(default="vdn-a", metadata={EARLIER: "vdn-a"})
-    """VDN-a, whose subnetworks are the marginals (the paper's), or SAC's joint one, from whose Q they are distilled."""
-    epsilon: float = 0.1
+    critic_norm: CriticNorm = field(default="batch", metadata={EARLIER: "none"})
+    """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
+    critic: CriticKind = field(default="joint", metadata={EARLIER: "vdn-a"})
+    """SAC's joint one, from whose Q the marginals are distilled, or VDN-a, whose subnetworks they are (the paper's)."""
+    epsilon: float = 10.0
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
-    epsilon_half_life: float | Literal["none"] = field(default="none", metadata={EARLIER: "none"})
+    epsilon_half_life: float | Literal["none"] = field(default=2000.0, metadata={EARLIER: "none"})
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
-    margin: float | Literal["none"] = field(default="none", metadata={EARLIER: "none"})
+    margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
     """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
     none: it counts everywhere, as in the paper."""
-    spread: Spread = "std"
-    """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
+    spread: Spread = "kl"
+    """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
     """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
 

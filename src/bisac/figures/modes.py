@@ -78,15 +78,7 @@ class ModesFigure(PaperFigure):
         contestants: dict[str, OffPolicy[Any]] = {
             "sac": SAC(**sizes),
             "forward-sac": ForwardSAC(chebyshev_points=0, **classic),
-            "bisac": BidirectionalSAC(
-                critic="joint",
-                critic_norm="batch",
-                spread="kl",
-                epsilon=10.0,
-                epsilon_half_life=2000.0,
-                margin=1.0,
-                **sizes,
-            ),
+            "bisac": BidirectionalSAC(**sizes),
             "mpo": MPO(**sizes),
         }
         return {name: algo.settled() for name, algo in contestants.items()}
