@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+import gymnasium as gym
 import numpy as np
 
 from bisac.collect.collector import Acts, Collector, Evaluation, Request
@@ -34,7 +35,8 @@ class CollectorSource(Protocol):
 
 
 Source = EnvSource | CollectorSource
-"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, or a task of its own."""
+"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, such an environment, or a
+task of its own."""
 
 
 def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
@@ -44,14 +46,32 @@ def open_collector(source: Source, env_args: tuple[str, ...], request: Request) 
     if isinstance(source, CollectorSource):
         if env_args or request.backend != "sync":
             raise BisacError(f"{source_name(source)} takes neither environment arguments nor a backend.")
+        if request.eval_env is not None:
+            raise BisacError(f"{source_name(source)} is evaluated in by itself: leave eval_env out.")
         return source.collector(request)
+    own = own_envs(source)
+    if own is not None and request.num_envs != own:
+        raise BisacError(
+            f"{source_name(source)} is one environment, so num_envs must be 1, not {request.num_envs}; give a function "
+            f"that makes such environments to train in several."
+        )
+    if own is not None and request.backend != "sync":
+        raise BisacError("an environment that is there already is stepped where it is: leave the backend out.")
     return HostCollector(Task(source, env_args), request)
+
+
+def own_envs(source: Source) -> int | None:
+    """Return how many environments a source is by itself; None where as many are made as are wanted."""
+    return 1 if isinstance(source, gym.Env) else None
 
 
 def source_name(source: Source) -> str:
     """Return what a record calls a source: the id, or where the function or class that makes the task is defined."""
     if isinstance(source, str):
         return source
+    if isinstance(source, gym.Env):
+        kind = type(source.unwrapped)
+        return f"an environment of {kind.__module__}:{kind.__qualname__}"
     whole: Any = source.func if isinstance(source, partial) else source
     named = whole if hasattr(whole, "__qualname__") else type(whole)
     line = f", line {whole.__code__.co_firstlineno}" if named.__qualname__.endswith("<lambda>") else ""

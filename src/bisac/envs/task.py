@@ -14,11 +14,12 @@ from gymnasium.envs.registration import EnvSpec
 
 from bisac.envs.host.worker import quieten_mujoco
 from bisac.errors import BisacError
+from bisac.layout import layout_of
 from bisac.types import Spec
 
 Env = gym.Env[Any, Any]
-EnvSource = str | Callable[[], Env]
-"""An environment's registered id, or a function that makes one."""
+EnvSource = str | Callable[[], Env] | Env
+"""An environment's registered id, a function that makes one, or a single environment that is there already."""
 
 PAPER_TASKS = {
     "Swimmer-v5": "MuJoCo",
@@ -35,6 +36,13 @@ PAPER_TASKS = {
 """The paper's tasks in Gymnasium's current versions, and the simulator of each."""
 
 
+class Lent(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that belongs to somebody else, who will close it."""
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What to learn: an environment, and the arguments it is made with."""
@@ -45,7 +53,7 @@ class Task:
 
     def __post_init__(self):
         if self.args and not isinstance(self.source, str):
-            raise BisacError("a function that makes an environment takes no environment arguments; give it its own.")
+            raise BisacError("environment arguments are for an id; a function, or an environment, has its own.")
         for arg in self.args:
             if not arg.partition("=")[0].strip() or "=" not in arg:
                 raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
@@ -55,14 +63,17 @@ class Task:
         """The arguments as Python's; the last of a key counts."""
         return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in self.args)}
 
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one environment alone, of which no second can be made."""
+        return isinstance(self.source, gym.Env)
+
     def make(self, render_mode: str | None = None) -> Env:
         """Return one environment with flat observations; a clear error where it cannot be made or used."""
-        if isinstance(self.source, gym.Env):
-            raise BisacError(
-                f"an environment was given, {self.source}; give its id, or a function that makes one: several are "
-                f"needed, to train in and to evaluate in."
-            )
-        env = self._make_by_id(self.source, render_mode) if isinstance(self.source, str) else self.source()
+        if isinstance(self.source, str):
+            env = self._make_by_id(self.source, render_mode)
+        else:
+            env = Lent(self.source) if isinstance(self.source, gym.Env) else self.source()
         _check_action_space(env, self.name(env))
         return _with_flat_observations(env, self.name(env))
 
@@ -78,7 +89,9 @@ class Task:
         assert isinstance(observations, spaces.Box)
         assert isinstance(actions, spaces.Box)
         low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (actions.low, actions.high))
-        return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args)
+        inner = env.env.observation_space if isinstance(env, gym.wrappers.FlattenObservation) else None
+        layout = None if inner is None else layout_of(inner)
+        return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args, layout)
 
     def recipe(self, env: Env) -> tuple[Callable[[], Env], bool, bool]:
         """Return how another process makes one like `env`; whether it must be flattened; whether it is MuJoCo's."""
