@@ -7,7 +7,7 @@ from pathlib import Path
 import bisac
 
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
-SMALL = dict(critic_norm="none", hidden=(8,), batch_size=16, learning_starts=20, replay_size=1000, num_envs=1)
+SMALL = dict(critic_norm="none", hidden=(8,), batch_size=16, learning_starts=20, replay_size=1000)
 
 
 def small(call):

@@ -1,7 +1,8 @@
 """Bidirectional Soft Actor-Critic in JAX: SAC with forward and reverse KL divergence, for continuous control."""
 
 from bisac import tasks
-from bisac.api import load, reopen, resume, start, train
+from bisac.api import evaluate, load, reopen, resume, start, train
+from bisac.collect.collector import Evaluation
 from bisac.errors import BisacError
 from bisac.machine import own_version
 from bisac.policies.policy import Policy
@@ -13,6 +14,7 @@ __all__ = [
     "BisacError",
     "EpisodeEnded",
     "Evaluated",
+    "Evaluation",
     "Event",
     "Finished",
     "Logged",
@@ -21,6 +23,7 @@ __all__ = [
     "Started",
     "Training",
     "Warned",
+    "evaluate",
     "load",
     "reopen",
     "resume",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bisac.algos import REGISTRY, Algorithm, make_algorithm
-from bisac.collect.dispatch import Source, own_envs
+from bisac.collect.collector import Evaluation
+from bisac.collect.dispatch import Source, judge, own_envs
 from bisac.display.run import RunDisplay, warn_only
 from bisac.envs.host.backends import BackendName
 from bisac.envs.task import EnvSource, to_args
@@ -132,6 +133,26 @@ def _training(begin: Callable[[Attach], EventStream], verbose: bool) -> Training
         return Training(begin, warn_only)
     display = RunDisplay()
     return Training(begin, display, display.end)
+
+
+def evaluate(
+    policy: Policy,
+    env: EnvSource | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    deterministic: bool = True,
+    env_args: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Judge a policy on episodes that no training chose its best policy by, as `bisac eval` does.
+
+    `env` is by default what it was trained on, if that was an id. What is returned has `returns`, `lengths`,
+    `successes` and `success_rate`.
+    """
+    if not isinstance(episodes, int) or episodes < 1:
+        raise BisacError(f"episodes must be at least 1, got {episodes}.")
+    given = to_args(env_args or {})
+    args = policy.spec.env_args + given if env is None else given
+    return judge(policy, policy.spec.env_id if env is None else env, args, episodes, seed, deterministic)
 
 
 def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:

@@ -7,6 +7,7 @@ from bisac.envs.host.envs import episode_seed
 from bisac.envs.host.worker import reset
 from bisac.envs.task import Env, Task
 from bisac.errors import BisacError
+from bisac.policies.policy import Policy
 from bisac.types import Spec
 
 EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
@@ -27,6 +28,17 @@ class Uniform:
         """Draw an action for each observation."""
         size = (len(observation), self._spec.action_dim)
         return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
+
+
+class Drawn:
+    """A policy whose actions are drawn, as those of training are."""
+
+    def __init__(self, policy: Policy):
+        self._policy = policy
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """Draw an action for each observation."""
+        return self._policy.predict(observation, deterministic=False)
 
 
 class Evaluator:

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv
 
 from bisac.envs.host.worker import quieten_mujoco
 from bisac.errors import BisacError
@@ -18,8 +19,8 @@ from bisac.layout import layout_of
 from bisac.types import Spec
 
 Env = gym.Env[Any, Any]
-EnvSource = str | Callable[[], Env] | Env
-"""An environment's registered id, a function that makes one, or a single environment that is there already."""
+EnvSource = str | Callable[[], Env] | Env | VectorEnv[Any, Any, Any]
+"""An environment's registered id, a function that makes one, or what is there already: one, or a vector of them."""
 
 PAPER_TASKS = {
     "Swimmer-v5": "MuJoCo",
@@ -70,11 +71,17 @@ class Task:
 
     def make(self, render_mode: str | None = None) -> Env:
         """Return one environment with flat observations; a clear error where it cannot be made or used."""
+        if isinstance(self.source, VectorEnv):
+            raise BisacError(
+                "a vector environment is only trained in; give eval_env= an id, a function that makes an environment, "
+                "or one environment, to evaluate in."
+            )
         if isinstance(self.source, str):
             env = self._make_by_id(self.source, render_mode)
         else:
             env = Lent(self.source) if isinstance(self.source, gym.Env) else self.source()
-        _check_action_space(env, self.name(env))
+        check_action_space(env.action_space, self.name(env))
+        check_observation_space(env.observation_space, self.name(env))
         return _with_flat_observations(env, self.name(env))
 
     def name(self, env: Env) -> str:
@@ -160,8 +167,8 @@ def _suggestion(env_id: str) -> str:
     return f"; did you mean {' or '.join(close)}" if close else "; 'bisac list' names some"
 
 
-def _check_action_space(env: Env, name: str) -> None:
-    actions = env.action_space
+def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:
+    """Return the action space of the environment of that name; refuse what continuous control cannot use."""
     if not isinstance(actions, spaces.Box) or not np.issubdtype(actions.dtype, np.floating):
         raise BisacError(f"'{name}' has the action space {actions}; bisac needs continuous actions (a float Box).")
     if not actions.is_bounded():
@@ -170,16 +177,21 @@ def _check_action_space(env: Env, name: str) -> None:
         width = actions.high.astype(np.float32) - actions.low.astype(np.float32)
     if not np.isfinite(width).all():
         raise BisacError(f"'{name}' has an action space too wide for float32, {actions}; wrap it in RescaleAction.")
+    return actions
 
 
-def _with_flat_observations(env: Env, name: str) -> Env:
-    """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
-    observations = env.observation_space
+def check_observation_space(observations: spaces.Space[Any], name: str) -> None:
+    """Refuse images."""
     shape = observations.shape or ()
     if isinstance(observations, spaces.Box) and (
         len(shape) > 2 or (len(shape) == 2 and observations.dtype == np.uint8)
     ):
         raise BisacError(f"'{name}' observes images {observations.shape}; bisac learns from vectors of features only.")
+
+
+def _with_flat_observations(env: Env, name: str) -> Env:
+    """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
+    observations = env.observation_space
     if isinstance(observations, spaces.Box) and len(observations.shape) == 1:
         return env
     if not observations.is_np_flattenable:

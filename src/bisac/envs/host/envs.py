@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from bisac.envs.host.asynchronous import AsyncBackend
 from bisac.envs.host.backends import Backend, BackendName
 from bisac.envs.host.envpool import EnvPoolBackend
 from bisac.envs.host.synchronous import SyncBackend
+from bisac.envs.host.vector import VectorBackend
 from bisac.envs.task import Task
 from bisac.errors import BisacError
 
@@ -71,7 +73,8 @@ class HostEnvs:
     """`num_envs` copies of an environment, and the seeds and actions that reproduce where each of them is."""
 
     def __init__(self, task: Task, num_envs: int, seed: int, backend: BackendName = "sync"):
-        self.backend = BACKENDS[backend](task, num_envs)
+        kind = VectorBackend if isinstance(task.source, VectorEnv) else BACKENDS[backend]
+        self.backend = kind(task, num_envs)
         self.spec = self.backend.spec
         self.num_envs = num_envs
         self.seed = seed
