@@ -1,6 +1,7 @@
 """Bidirectional Soft Actor-Critic in JAX: SAC with forward and reverse KL divergence, for continuous control."""
 
 from bisac import tasks
+from bisac.algos import register
 from bisac.api import evaluate, load, reopen, resume, start, train
 from bisac.collect.collector import Evaluation
 from bisac.errors import BisacError
@@ -25,6 +26,7 @@ __all__ = [
     "Warned",
     "evaluate",
     "load",
+    "register",
     "reopen",
     "resume",
     "start",

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import REGISTRY, Algorithm, make_algorithm
+from bisac.algos import REGISTRY, Algorithm, find_installed, make_algorithm
 from bisac.collect.collector import Evaluation
 from bisac.collect.dispatch import Source, judge, own_envs
 from bisac.display.run import RunDisplay, warn_only
@@ -112,6 +112,7 @@ def reopen(
     eval_env: EnvSource | None = None,
 ) -> Training:
     """Return the run in a folder, to iterate over from its last checkpoint on. The arguments are those of `resume`."""
+    find_installed()
     return _training(partial(resume_runs, [Path(path)], steps, checkpoint_every, env, eval_env), verbose)
 
 
@@ -121,6 +122,7 @@ def _begin(
     """Return the algorithm and the settings of a run, with what the preset and the source have to say."""
     if preset in ("fast", "paper") and not isinstance(algo, str):
         raise BisacError(f'preset="{preset}" needs the algorithm by its name, such as "sac".')
+    find_installed()
     env_id = env if isinstance(env, str) else None
     begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
     algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)
@@ -171,6 +173,7 @@ def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
 
 def load(path: str | PathLike[str]) -> Policy:
     """Return the policy of a file, a checkpoint, or a run folder: the final one, or the best of a run under way."""
+    find_installed()
     return load_policy(policy_file(Path(path)))
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
 from bisac.errors import BisacError
 from bisac.layout import flattened, is_flat
 from bisac.machine import own_version
@@ -78,6 +78,7 @@ class Policy:
             "version": VERSION,
             "written_by": own_version(),
             "algo": algorithm_name(self.algo),
+            **module_of(self.algo),
             "settings": dataclasses.asdict(self.algo),
             "spec": dataclasses.asdict(self.spec),
         }
@@ -106,12 +107,12 @@ def load_policy(path: Path) -> Policy:
         )
     try:
         spec = Spec.from_json(metadata["spec"])
-        algo = algorithm_from_json(metadata["algo"], metadata["settings"])
+        algo = algorithm_from_json(metadata["algo"], metadata["settings"], metadata.get("algo_module"))
         key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
         skeleton = jax.eval_shape(partial(_fresh_actor, algo, spec), key)
         jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
     except Exception as error:  # whatever a stranger's settings make of the networks
-        raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
+        raise BisacError(f"{path} has settings that this bisac does not know: {str(error).rstrip('.')}.") from error
     return Policy(spec, algo, unpack_arrays(content, skeleton, path))
 
 
