@@ -36,6 +36,7 @@ def vector(kind, env, count, mode):
     return kind([env] * count, autoreset_mode=mode)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")  # as users have it
 @pytest.mark.parametrize(
     ("kind", "mode", "env"),
     [
