@@ -1,6 +1,7 @@
 """The algorithms by the name users give them: how one is chosen, filled in, and read back from a file.
 
-A new algorithm is a file of its own beside this one, and a line in `REGISTRY`.
+A new algorithm of ours is a file of its own beside this one, and a line in `REGISTRY`. A user's own registers itself:
+`algos/plugins.py`.
 """
 
 import dataclasses
@@ -38,7 +39,8 @@ def algorithm_name(algo: Algorithm[Any]) -> str:
     """Return the name under which users know an algorithm."""
     name = next((name for name, kind in REGISTRY.items() if kind is type(algo)), None)
     if name is None:
-        raise BisacError(f"{type(algo).__name__} has no name: add it to bisac.algos.REGISTRY under one.")
+        kind = type(algo).__name__
+        raise BisacError(f"{kind} has no name: give it one, as bisac.register('my-name', {kind}) does.")
     return name
 
 
@@ -56,11 +58,23 @@ def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) 
     return kind(**hyperparameters) if isinstance(algo, str) else dataclasses.replace(algo, **hyperparameters)
 
 
-def algorithm_from_json(name: str, hyperparameters: dict[str, Any]) -> Algorithm[Any]:
+def module_of(algo: Algorithm[Any]) -> dict[str, str]:
+    """Return what a file says of an algorithm that is not ours: where it is defined, which must be imported first."""
+    module = type(algo).__module__
+    return {} if module.startswith("bisac.") else {"algo_module": module}
+
+
+def algorithm_from_json(name: str, hyperparameters: dict[str, Any], module: str | None = None) -> Algorithm[Any]:
     """Return the settled algorithm that a file of ours names: JSON's lists are the tuples that algorithms hold.
 
-    What a file does not say of a hyperparameter that is younger than the file, the hyperparameter's field does.
+    What a file does not say of a hyperparameter that is younger than the file, the hyperparameter's field does. The
+    file of an algorithm that is not ours names its `module`.
     """
+    if name not in REGISTRY and module is not None:
+        raise BisacError(
+            f"there is no algorithm '{name}' here: it was registered by {module}; import that first, or for the "
+            f"command line set BISAC_IMPORT={module}."
+        )
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
     for key, only in RETIRED.items():
         if (value := given.pop(key, only)) != only:

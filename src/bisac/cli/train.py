@@ -10,6 +10,7 @@ from rich.console import Console
 from bisac.algos import REGISTRY, Algorithm
 from bisac.api import outcome_of
 from bisac.cli.arguments import flag_value, parse
+from bisac.cli.config_file import with_config
 from bisac.display.run import RunDisplay, show_outcome
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
@@ -32,6 +33,9 @@ class TrainCommand:
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
     """Start from what suits the task; that, with few updates for cheap simulators (fast); or plain defaults (none)."""
+    config: Path | None = None
+    """Flags in a file: FILE.toml with algo = "sac", steps = 100000 and so on, or a run's config.json; what you type
+    counts more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +60,7 @@ def run_train(arguments: list[str], console: Console) -> int:
 
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
     """Return what was typed, and what the preset sets, from which the command's defaults come."""
+    arguments = with_config(arguments)
     algo = _named_algorithm(arguments)
     if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
         begin = next((known for word in arguments if (known := chosen("auto", word, algo)).hyperparameters), Start({}))

@@ -8,6 +8,7 @@ leading axis, one entry a run. One run is the plain case, without that axis.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import jax
@@ -17,6 +18,7 @@ from jaxtyping import Array, PyTree
 from bisac.algos import Algorithm
 from bisac.collect.learning import Flat, Learning
 from bisac.envs.host.backends import BackendName
+from bisac.envs.task import EnvSource
 from bisac.types import Spec
 
 
@@ -36,6 +38,8 @@ class Request:
     """Episodes of each evaluation."""
     backend: BackendName = "sync"
     """Where the host steps its environments; other collectors have no use for it."""
+    eval_env: EnvSource | None = None
+    """What to evaluate in, for the host; None is the task itself."""
 
 
 class Episode(NamedTuple):
@@ -43,6 +47,13 @@ class Episode(NamedTuple):
 
     total_reward: float
     length: int
+    info: Mapping[str, Any] = MappingProxyType({})
+    """What the environment told with the last step."""
+
+    @property
+    def success(self) -> bool | None:
+        """Whether it succeeded; None where the environment does not tell."""
+        return success_of(self.info)
 
 
 class Evaluation(NamedTuple):
@@ -50,6 +61,22 @@ class Evaluation(NamedTuple):
 
     returns: np.ndarray
     lengths: np.ndarray
+    successes: np.ndarray | None = None
+    """Which of them succeeded; None where the environment does not tell."""
+
+    @property
+    def success_rate(self) -> float:
+        """The share of episodes that succeeded; not a number where the environment does not tell."""
+        return float("nan") if self.successes is None else float(self.successes.mean())
+
+
+def success_of(info: Mapping[str, Any]) -> bool | None:
+    """Return what the info of an episode's last step says of its success, by the names that are in use for it."""
+    for name in ("is_success", "success"):
+        value = np.asarray(info.get(name))
+        if value.size == 1 and value.dtype.kind in "biuf":
+            return bool(value.item())
+    return None
 
 
 class State(NamedTuple):
@@ -93,6 +120,8 @@ class Collector(ABC):
     """Sizes and action bounds of the task."""
     request: Request
     """What the session asked for."""
+    takes_turns: bool = False
+    """Whether evaluations are played in the very environment that is trained in."""
 
     @abstractmethod
     def start(self) -> State:
@@ -110,6 +139,14 @@ class Collector(ABC):
     @abstractmethod
     def evaluate(self, policy: Acts, run: int) -> Evaluation:
         """Play the evaluation's episodes of a run, the same ones at each call."""
+
+    def at_rest(self, state: State) -> bool:  # noqa: ARG002
+        """Return whether this is a moment for what takes long: an evaluation, a checkpoint. It waits for the next."""
+        return True
+
+    def rejoined(self, state: State) -> State:
+        """Return the state in which to go on after an evaluation, which may have used the same environments."""
+        return state
 
     @abstractmethod
     def snapshot(self, state: State, run: int) -> Snapshot:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+import gymnasium as gym
 import numpy as np
 
 from bisac.collect.collector import Acts, Collector, Evaluation, Request
-from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Uniform
+from bisac.collect.evaluate import HELD_OUT_STREAM, Drawn, Evaluator, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
 from bisac.envs.task import EnvSource, Task
@@ -34,7 +35,8 @@ class CollectorSource(Protocol):
 
 
 Source = EnvSource | CollectorSource
-"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, or a task of its own."""
+"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, such an environment, or a
+task of its own."""
 
 
 def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
@@ -44,25 +46,53 @@ def open_collector(source: Source, env_args: tuple[str, ...], request: Request) 
     if isinstance(source, CollectorSource):
         if env_args or request.backend != "sync":
             raise BisacError(f"{source_name(source)} takes neither environment arguments nor a backend.")
+        if request.eval_env is not None:
+            raise BisacError(f"{source_name(source)} is evaluated in by itself: leave eval_env out.")
         return source.collector(request)
+    own = own_envs(source)
+    if own is not None and request.num_envs != own:
+        many = "one environment" if own == 1 else f"{own} environments"
+        raise BisacError(
+            f"{source_name(source)} is {many}, so num_envs must be {own}, not {request.num_envs}; give a function that "
+            f"makes such environments to train in as many as you like."
+        )
+    if own is not None and request.backend != "sync":
+        raise BisacError("an environment that is there already is stepped where it is: leave the backend out.")
     return HostCollector(Task(source, env_args), request)
+
+
+def own_envs(source: Source) -> int | None:
+    """Return how many environments a source is by itself; None where as many are made as are wanted."""
+    if isinstance(source, gym.vector.VectorEnv):
+        return source.num_envs
+    return 1 if isinstance(source, gym.Env) else None
 
 
 def source_name(source: Source) -> str:
     """Return what a record calls a source: the id, or where the function or class that makes the task is defined."""
     if isinstance(source, str):
         return source
+    if isinstance(source, gym.Env | gym.vector.VectorEnv):
+        kind = type(source.unwrapped)
+        return f"an environment of {kind.__module__}:{kind.__qualname__}"
     whole: Any = source.func if isinstance(source, partial) else source
     named = whole if hasattr(whole, "__qualname__") else type(whole)
     line = f", line {whole.__code__.co_firstlineno}" if named.__qualname__.endswith("<lambda>") else ""
     return f"{named.__module__}:{named.__qualname__}{line}"
 
 
-def judge(policy: Policy, env: EnvSource, env_args: tuple[str, ...], episodes: int, seed: int) -> Evaluation:
+def judge(
+    policy: Policy,
+    env: EnvSource,
+    env_args: tuple[str, ...],
+    episodes: int,
+    seed: int,
+    deterministic: bool = True,
+) -> Evaluation:
     """Evaluate a policy on episodes that no training chose its best policy by."""
     with closing(Evaluator(Task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
         policy.check_fits(evaluator.spec)
-        return evaluator(policy)
+        return evaluator(policy if deterministic else Drawn(Policy(policy.spec, policy.algo, policy.actor, seed)))
 
 
 def random_return(env: EnvSource, env_args: tuple[str, ...]) -> float:
