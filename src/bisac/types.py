@@ -84,11 +84,11 @@ class Spec:
 
     def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
         """Return actions in [-1, 1] in the environment's own units, within its box."""
-        low, high, centre, reach = self._box
+        low, high, centre, reach = self.box
         return np.minimum(np.maximum(centre + reach * action, low), high)
 
     @cached_property
-    def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:
+    def box(self) -> tuple[Float[np.ndarray, "act"], ...]:
         """The least and the largest action in float32, the middle between them, and how far from it they are."""
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
         # Inwards where float32 has no such number: an environment may check its bounds.
