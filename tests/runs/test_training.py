@@ -13,7 +13,7 @@ import bisac
 from bisac.collect.collector import success_of
 from bisac.runs.log import read_progress
 
-QUIET = {name: value for name, value in (SMALL | SHORT).items() if name != "verbose"}
+QUIET = {name: value for name, value in (SMALL | SHORT).items() if name != "verbose"} | {"critic_norm": "none"}
 
 
 class Arm(Counter):

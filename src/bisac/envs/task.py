@@ -164,7 +164,9 @@ def _is_of_mujoco(spec: EnvSpec | None) -> bool:
 
 def _suggestion(env_id: str) -> str:
     close = difflib.get_close_matches(env_id, gym.registry, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(close)}" if close else "; 'bisac list' names some"
+    near = f"; did you mean {' or '.join(close)}" if close else "; 'bisac list' names some"
+    # A policy knows the id alone, and not the package that registers it.
+    return near if ":" in env_id else f"{near}? One of another package is named with it, as in my_package:{env_id}"
 
 
 def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:
