@@ -38,7 +38,7 @@ def train(
     backend: BackendName = "sync",
     **hyperparameters: Any,
 ) -> Policy:
-    """Train on an environment's id, or on a function that makes a Gymnasium environment.
+    """Train on a task's id, on a function that makes a Gymnasium environment, or on an environment written in JAX.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the preset stands
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
@@ -64,7 +64,7 @@ def train(
         to_args(env_args or {}),
         backend,
     )
-    return passed_on(outcome_of(start(env, algorithm, settings), RunDisplay() if verbose else None)).policy
+    return passed_on(outcomes_of(start(env, algorithm, settings), RunDisplay() if verbose else None)[0]).policy
 
 
 def resume(
@@ -79,11 +79,11 @@ def resume(
     `steps` extends it. `env` is needed where the run was trained on a function that makes an environment.
     """
     events = resume_runs([Path(path)], steps, checkpoint_every, env)
-    return passed_on(outcome_of(events, RunDisplay() if verbose else None)).policy
+    return passed_on(outcomes_of(events, RunDisplay() if verbose else None)[0]).policy
 
 
-def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
-    """Consume the events of a run to its end, show them, and return what is left of it."""
+def outcomes_of(events: EventStream, display: RunDisplay | None) -> tuple[Outcome, ...]:
+    """Consume the events of runs to their end, show them, and return what is left of each."""
     finished = None
     try:
         for event in events:
@@ -93,7 +93,7 @@ def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
         if display:
             display.end()
     assert isinstance(finished, Finished), "a run ends with an exception or finished"
-    return finished.outcomes[0]
+    return finished.outcomes
 
 
 def passed_on(outcome: Outcome) -> Outcome:

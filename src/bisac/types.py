@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bisac.errors import BisacError
+
+Box = TypeVar("Box", Float[np.ndarray, "*batch act"], Float[Array, "*batch act"])
+"""Actions, as NumPy's arrays or as JAX's."""
 
 Metrics = dict[str, Float[Array, ""]]
 """Scalars that an update reports, by the name they have in logs."""
@@ -75,10 +78,11 @@ class Spec:
         """The number of action dimensions N."""
         return len(self.action_low)
 
-    def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
-        """Return actions in [-1, 1] in the environment's own units, within its box."""
+    def to_box(self, action: Box) -> Box:
+        """Return actions in [-1, 1] in the environment's own units, within its box; on the device those of JAX."""
         low, high, centre, reach = self._box
-        return np.minimum(np.maximum(centre + reach * action, low), high)
+        xp: Any = jnp if isinstance(action, jax.Array) else np
+        return xp.minimum(xp.maximum(centre + reach * action, low), high)
 
     @cached_property
     def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:

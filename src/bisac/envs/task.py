@@ -46,14 +46,12 @@ class Task:
     def __post_init__(self):
         if self.args and not isinstance(self.source, str):
             raise BisacError("a function that makes an environment takes no environment arguments; give it its own.")
-        for arg in self.args:
-            if not arg.partition("=")[0].strip() or "=" not in arg:
-                raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
+        parse_args(self.args)
 
     @property
     def kwargs(self) -> dict[str, Any]:
         """The arguments as Python's; the last of a key counts."""
-        return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in self.args)}
+        return parse_args(self.args)
 
     def make(self, render_mode: str | None = None) -> Env:
         """Return one environment with flat observations; a clear error where it cannot be made or used."""
@@ -107,6 +105,14 @@ class Task:
                 raise
             cause = str(error.__cause__ or error).rstrip(".")
             raise BisacError(f"environment '{env_id}' cannot be made with {', '.join(self.args)}: {cause}.") from error
+
+
+def parse_args(args: tuple[str, ...]) -> dict[str, Any]:
+    """Return arguments that were typed as key=value as Python's; the last of a key counts."""
+    for arg in args:
+        if not arg.partition("=")[0].strip() or "=" not in arg:
+            raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
+    return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in args)}
 
 
 def to_args(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
