@@ -1,5 +1,6 @@
 """MuJoCo Playground's tasks of the DeepMind control suite, on MJX."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ def playground_task(
     name: str, task_id: str, env_args: tuple[str, ...], kwargs: dict[str, Any], limit: int | None
 ) -> DeviceTask:
     """Return one of Playground's tasks; the arguments change its configuration. One sentence where it cannot be."""
-    suite = imported("mujoco_playground.dm_control_suite", "playground")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # its renderer would draw a bar for each of our few pictures
+    suite = imported("mujoco_playground", "playground").dm_control_suite
     try:
         config = quietly(lambda: suite.get_default_config(name))
         if "impl" in config and "impl" not in kwargs:

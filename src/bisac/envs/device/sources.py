@@ -36,10 +36,15 @@ FAMILIES = {
 """The tasks on the device, by what their ids begin with. All of them take max_episode_steps."""
 
 
+def is_on_device(task_id: str) -> bool:
+    """Return whether an id names a task on the device."""
+    return "/" in task_id and task_id.partition("/")[0] in FAMILIES
+
+
 def device_task(source: Source, env_args: tuple[str, ...]) -> DeviceTask | None:
     """Return a task on the device; None for what is not there. One sentence where it cannot be made."""
     if isinstance(source, str):
-        if "/" not in source or source.partition("/")[0] not in FAMILIES:
+        if not is_on_device(source):
             return None
     elif isinstance(source, type) and issubclass(source, DeviceEnv) and not issubclass(source, gym.Env):
         raise BisacError(f"{source.__name__} is a class; give one of its instances, such as {source.__name__}().")
