@@ -17,7 +17,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-lowest check format bench bench-return bench-scaling campaign dist clean
+.PHONY: help install train test test-browser test-device test-lowest check format bench bench-return bench-device bench-scaling campaign dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: $(VENV)/installed $(PEERS)/installed ## measure speed beside other librar
 
 bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)
+
+bench-device: $(VENV)/installed ## measure learning on the device beside its updates alone, and many seeds
+	$(BIN)/python benchmarks/device.py $(ARGS)
 
 bench-scaling: $(VENV)/installed ## measure how costs grow
 	$(BIN)/python benchmarks/scaling.py $(ARGS)

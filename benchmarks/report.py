@@ -15,6 +15,7 @@ Case = dict[str, Any]
 
 SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
 BISAC, CORRECTION = "bisac: Bidirectional SAC", "bisac: by correction"
+DEVICE = "bisac: SAC, on the device"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,14 @@ SECTIONS = (
     Section(
         "Environment steps a second, end to end (one environment, one update a step)",
         ("steps",),
-        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (CORRECTION, "SBX: SAC")),
+        (
+            (SAC, "SB3: SAC"),
+            (SAC, "SBX: SAC"),
+            (SAC, "rejax: SAC"),
+            (DEVICE, "rejax: SAC"),
+            (BISAC, "SBX: SAC"),
+            (CORRECTION, "SBX: SAC"),
+        ),
     ),
     Section(
         "Bare updates a second",

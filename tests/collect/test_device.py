@@ -1,5 +1,6 @@
 """Environments compiled into the training step: learning, killing, resuming, runs side by side."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -271,6 +272,29 @@ def test_counters_of_every_algorithm_stay_out_of_the_batch(name):
     )
     learned, _, _ = jax.eval_shape(lambda *arguments: program(task, algo, *arguments, *rest), *twice)
     assert jax.tree.map(lambda leaf: leaf.shape, learned) == jax.tree.map(lambda leaf: leaf.shape, twice[0])
+
+
+def test_several_devices_share_the_seeds_and_change_no_bit(straight, tmp_path):
+    """Four devices of a process of their own, of which each hears nothing of the others."""
+    code = f"""
+import jax, warnings
+from point_mass import PointMass
+from bisac.algos import SAC
+from bisac.collect.side_by_side import grouped
+from bisac.runs.settings import Settings
+from bisac.runs.start import start
+settings = Settings(**{SETTINGS!r}, out=__import__("pathlib").Path({str(tmp_path)!r}))
+list(start(PointMass(), SAC(**{ALGO!r}), settings, seeds=[2, 3]))
+assert len(jax.devices()) == 4
+assert [group.device.id for group in grouped((5, 6, 7, 8, 9))] == [0, 1, 2, 3, 0]
+assert [(group.device.id, group.seeds) for group in grouped((5, 6, 7, 8, 9, 10), batched=True)] == [
+    (0, (5, 6)), (1, (7, 8)), (2, (9, 10))
+]
+"""
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    cwd = point_mass.__file__.rpartition("/")[0]
+    subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, check=True)
+    assert fingerprint(tmp_path / "seed3") == fingerprint(straight)
 
 
 class Failing(PointMass):

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
+import jax
 import tyro
 from rich.console import Console
 
@@ -77,6 +78,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     """Run the command; returns its exit code."""
     words = _with_file(arguments)
     command, plan = parse_sweep(words)
+    jax.config.update("jax_platforms", "cpu")  # what is measured here must not take the memory of a GPU of the runs
     specs = {env: spec_of(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
     # Processes on a Ray cluster have working folders of their own.
     out = command.out.resolve() if command.engine == "ray" else command.out
