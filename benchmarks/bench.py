@@ -67,11 +67,11 @@ REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac")
 SAC, NORMALISED = Contestant("bisac: SAC, classic", "ours", "sac"), Contestant("bisac: SAC", "ours", "sac-batch")
 BISAC = Contestant("bisac: Bidirectional SAC", "ours", "bisac")
 DEVICE = Contestant("bisac: SAC, on the device", "ours", "sac-device")
-CORRECTION = Contestant("bisac: by correction", "ours", "correction")
+VDN_A = Contestant("bisac: Bidirectional SAC, VDN-a", "ours", "bisac-vdn-a")
 LIMITS = tuple(
     Contestant(f"limit ({label})", "limit", name, False) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
 )
-ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, CORRECTION)
+ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, VDN_A)
 ALL_PPO = tuple(
     Contestant(f"{label}: PPO", script, name)
     for label, script, name in (("SB3", "peers", "sb3-ppo"), ("SBX", "peers", "sbx-ppo"), ("bisac", "ours", "ppo"))

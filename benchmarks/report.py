@@ -14,7 +14,7 @@ Case = dict[str, Any]
 """One measure of performance.json: what, env, cores, unit, and each contestant's readings by round."""
 
 SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
-BISAC, CORRECTION = "bisac: Bidirectional SAC", "bisac: by correction"
+BISAC, VDN_A = "bisac: Bidirectional SAC", "bisac: Bidirectional SAC, VDN-a"
 DEVICE = "bisac: SAC, on the device"
 
 
@@ -37,7 +37,7 @@ SECTIONS = (
             (SAC, "rejax: SAC"),
             (DEVICE, "rejax: SAC"),
             (BISAC, "SBX: SAC"),
-            (CORRECTION, "SBX: SAC"),
+            (VDN_A, "SBX: SAC"),
         ),
     ),
     Section(
@@ -48,8 +48,8 @@ SECTIONS = (
             (SAC, "limit (BLAS)"),
             (SAC, "SBX: SAC"),
             (SAC, NORMALISED),
-            (SAC, BISAC),
-            (SAC, CORRECTION),
+            (NORMALISED, BISAC),
+            (SAC, VDN_A),
         ),
     ),
     Section(
@@ -121,7 +121,7 @@ def _effort(case: Case) -> str:
 COLOURS = {"SB3": "#b9bec7", "SBX": "#868e9b", "rejax": "#5d6470", "limit": "#ffffff", "bisac": "#3a6ea8"}
 PALE = 0.5
 """How much of its colour the second case of a panel has."""
-OURS = {BISAC: "#12406f", CORRECTION: "#7aa7d6"}
+OURS = {BISAC: "#12406f", VDN_A: "#7aa7d6"}
 PANELS = (
     ("SAC on Hopper-v5, env-steps/s", ("steps",), "Hopper-v5"),
     ("SAC on Humanoid-v5, env-steps/s", ("steps",), "Humanoid-v5"),

@@ -16,12 +16,17 @@ from bisac.runs.events import Advanced, Event
 
 FOREVER = 10**9
 ROLLOUT = 2048
+VDN_A = {
+    "critic": "vdn-a", "critic_norm": "none", "spread": "std", "epsilon": 0.1, "epsilon_half_life": "none",
+    "margin": "none",
+}  # fmt: skip
+"""Bidirectional SAC with the paper's critic, classic."""
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sac": ("sac", {"critic_norm": "none"}),
     "sac-device": ("sac", {"critic_norm": "none", "num_envs": 1}),
     "sac-batch": ("sac", {"num_envs": 1}),
-    "bisac": ("bisac", {}),
-    "correction": ("bisac", {"refinement": "correction"}),
+    "bisac": ("bisac", {"num_envs": 1, "epsilon_half_life": "none"}),  # so that every update projects
+    "bisac-vdn-a": ("bisac", VDN_A),
     "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),
 }
 

@@ -1,16 +1,18 @@
-"""The Python interface: train a policy, go on training it, load it."""
+"""The Python interface: train a policy, watch it being trained, go on training it, load it."""
 
-import signal
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import REGISTRY, Algorithm, make_algorithm
-from bisac.collect.dispatch import Source
+from bisac.algos import REGISTRY, Algorithm, find_installed, make_algorithm
+from bisac.collect.collector import Evaluation
+from bisac.collect.dispatch import Source, judge, own_envs
 from bisac.display.run import RunDisplay, warn_only
 from bisac.envs.host.backends import BackendName
-from bisac.envs.task import to_args
+from bisac.envs.task import EnvSource, to_args
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy, load_policy
 from bisac.presets import Preset, Start, chosen
@@ -18,7 +20,9 @@ from bisac.runs.events import EventStream, Finished, Outcome
 from bisac.runs.folder import RunFolder
 from bisac.runs.resume import resume as resume_runs
 from bisac.runs.settings import Settings
-from bisac.runs.start import start
+from bisac.runs.start import Attach
+from bisac.runs.start import start as start_runs
+from bisac.runs.training import Training
 
 
 def train(
@@ -36,35 +40,51 @@ def train(
     verbose: bool = True,
     env_args: Mapping[str, Any] | None = None,
     backend: BackendName = "sync",
+    eval_env: EnvSource | None = None,
     **hyperparameters: Any,
 ) -> Policy:
-    """Train on a task's id, on a function that makes a Gymnasium environment, or on an environment written in JAX.
+    """Train on a task's id, on a function that makes a Gymnasium environment, or on one environment, also one in JAX.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the preset stands
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
     simulators that cost less than an update, "paper" is the paper's algorithm to the letter, "none" is the plain
-    defaults. `env_args` are what an id's environment is made with. Ctrl-C saves the run, then raises
-    KeyboardInterrupt; `resume` goes on with it.
+    defaults. `env_args` are what an id's environment is made with. Evaluations are played in `eval_env`, if there is
+    one. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
-    if preset in ("fast", "paper") and not isinstance(algo, str):
-        raise BisacError(f'preset="{preset}" needs the algorithm by its name, such as "sac".')
-    env_id = env if isinstance(env, str) else None
-    begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
-    algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)
-    folder = Path(out) if out is not None else None
+    return start(
+        env, algo, steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, out, overwrite, preset, verbose,
+        env_args, backend, eval_env, **hyperparameters,
+    ).finish()  # fmt: skip
+
+
+def start(
+    env: Source,
+    algo: str | Algorithm[Any] = "bisac",
+    steps: int = 1_000_000,
+    seed: int = 0,
+    num_envs: int | None = None,
+    eval_every: int | None = None,
+    eval_episodes: int = 10,
+    checkpoint_every: int = 10_000,
+    out: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    preset: Preset = "auto",
+    verbose: bool = False,
+    env_args: Mapping[str, Any] | None = None,
+    backend: BackendName = "sync",
+    eval_env: EnvSource | None = None,
+    **hyperparameters: Any,
+) -> Training:
+    """Return a run to iterate over: it goes on as its events are asked for. The arguments are those of `train`.
+
+    Leave the loop when you like: the run is saved, and `reopen` or `resume` goes on with it.
+    """
     settings = Settings(
-        steps,
-        seed,
-        num_envs or begin.num_envs,
-        eval_every,
-        eval_episodes,
-        checkpoint_every,
-        folder,
-        overwrite,
-        to_args(env_args or {}),
-        backend,
-    )
-    return passed_on(outcomes_of(start(env, algorithm, settings), RunDisplay() if verbose else None)[0]).policy
+        steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, Path(out) if out is not None else None,
+        overwrite, to_args(env_args or {}), backend,
+    )  # fmt: skip
+    algorithm, settings = _begin(env, algo, settings, preset, hyperparameters)
+    return _training(partial(start_runs, env, algorithm, settings, None, eval_env), verbose)
 
 
 def resume(
@@ -73,13 +93,68 @@ def resume(
     checkpoint_every: int | None = None,
     env: Source | None = None,
     verbose: bool = True,
+    eval_env: EnvSource | None = None,
 ) -> Policy:
     """Go on with the run in a folder from its last checkpoint, bit for bit as if it had never stopped.
 
-    `steps` extends it. `env` is needed where the run was trained on a function that makes an environment.
+    `steps` extends it. `env` is needed where the run was trained on something other than an id, and `eval_env` where it
+    was evaluated in such another.
     """
-    events = resume_runs([Path(path)], steps, checkpoint_every, env)
-    return passed_on(outcomes_of(events, RunDisplay() if verbose else None)[0]).policy
+    return reopen(path, steps, checkpoint_every, env, verbose, eval_env).finish()
+
+
+def reopen(
+    path: str | PathLike[str],
+    steps: int | None = None,
+    checkpoint_every: int | None = None,
+    env: Source | None = None,
+    verbose: bool = False,
+    eval_env: EnvSource | None = None,
+) -> Training:
+    """Return the run in a folder, to iterate over from its last checkpoint on. The arguments are those of `resume`."""
+    find_installed()
+    return _training(partial(resume_runs, [Path(path)], steps, checkpoint_every, env, eval_env), verbose)
+
+
+def _begin(
+    env: Source, algo: str | Algorithm[Any], settings: Settings, preset: Preset, hyperparameters: dict[str, Any]
+) -> tuple[Algorithm[Any], Settings]:
+    """Return the algorithm and the settings of a run, with what the preset and the source have to say."""
+    if preset in ("fast", "paper") and not isinstance(algo, str):
+        raise BisacError(f'preset="{preset}" needs the algorithm by its name, such as "sac".')
+    find_installed()
+    env_id = env if isinstance(env, str) else None
+    begin = chosen(preset, env_id, algo) if isinstance(algo, str) and algo in REGISTRY else Start({})
+    algorithm = make_algorithm(algo, begin.hyperparameters | hyperparameters)
+    return algorithm, dataclasses.replace(settings, num_envs=settings.num_envs or own_envs(env) or begin.num_envs)
+
+
+def _training(begin: Callable[[Attach], EventStream], verbose: bool) -> Training:
+    """Return a run to iterate over, which is shown or not."""
+    if not verbose:
+        return Training(begin, warn_only)
+    display = RunDisplay()
+    return Training(begin, display, display.end)
+
+
+def evaluate(
+    policy: Policy,
+    env: EnvSource | None = None,
+    episodes: int = 20,
+    seed: int = 0,
+    deterministic: bool = True,
+    env_args: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Judge a policy on episodes that no training chose its best policy by, as `bisac eval` does.
+
+    `env` is by default what it was trained on, if that was an id. What is returned has `returns`, `lengths`,
+    `successes` and `success_rate`.
+    """
+    if not isinstance(episodes, int) or episodes < 1:
+        raise BisacError(f"episodes must be at least 1, got {episodes}.")
+    given = to_args(env_args or {})
+    args = policy.spec.env_args + given if env is None else given
+    return judge(policy, policy.spec.env_id if env is None else env, args, episodes, seed, deterministic)
 
 
 def outcomes_of(events: EventStream, display: RunDisplay | None) -> tuple[Outcome, ...]:
@@ -96,17 +171,9 @@ def outcomes_of(events: EventStream, display: RunDisplay | None) -> tuple[Outcom
     return finished.outcomes
 
 
-def passed_on(outcome: Outcome) -> Outcome:
-    """Pass on the signal that ended a run early, now that everything is saved."""
-    if outcome.stopped_by == signal.SIGINT:
-        raise KeyboardInterrupt
-    if outcome.stopped_by is not None:
-        raise SystemExit(128 + outcome.stopped_by)
-    return outcome
-
-
 def load(path: str | PathLike[str]) -> Policy:
     """Return the policy of a file, a checkpoint, or a run folder: the final one, or the best of a run under way."""
+    find_installed()
     return load_policy(policy_file(Path(path)))
 
 

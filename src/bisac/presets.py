@@ -60,7 +60,9 @@ LITERAL: dict[str, Any] = CLASSIC | {
 """The paper's VDN-a critic: its text and figure, without what we made cheaper or easier to learn."""
 
 PAPER: dict[str, dict[str, Any]] = {
-    "bisac": LITERAL | {"epsilon": 1.0, "spread": "var"},  # its loss is KL(pi || q) plus L_f, with variances
+    # Its loss is KL(pi || q) plus L_f, with variances, at every state and all the time.
+    "bisac": LITERAL
+    | {"critic": "vdn-a", "epsilon": 1.0, "epsilon_half_life": "none", "margin": "none", "spread": "var"},
     "forward-sac": LITERAL,
     "forward-sac-actor": LITERAL | {"spread": "var"},
     "sac": CLASSIC,

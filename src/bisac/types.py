@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bisac.errors import BisacError
+from bisac.layout import Layout, layout_from_json
 
 Box = TypeVar("Box", Float[np.ndarray, "*batch act"], Float[Array, "*batch act"])
 """Actions, as NumPy's arrays or as JAX's."""
@@ -59,14 +60,15 @@ class Spec:
     """The largest value of each action dimension."""
     env_args: tuple[str, ...] = ()
     """What the environment was made with, each key=value."""
+    layout: Layout | None = None
+    """What the environment's own observations consist of, where they are no vectors; see `bisac.layout`."""
 
     @staticmethod
     def from_json(fields: dict[str, Any]) -> "Spec":
         """Return the spec that a file of ours holds; raise ValueError, KeyError or TypeError where it holds none."""
         low, high = (tuple(float(v) for v in fields[name]) for name in ("action_low", "action_high"))
-        spec = Spec(
-            str(fields["env_id"]), int(fields["obs_dim"]), low, high, tuple(map(str, fields.get("env_args", ())))
-        )
+        args, layout = tuple(map(str, fields.get("env_args", ()))), layout_from_json(fields.get("layout"))
+        spec = Spec(str(fields["env_id"]), int(fields["obs_dim"]), low, high, args, layout)
         largest = float(np.finfo(np.float32).max) / 2  # so that the distance of the bounds is a float32 too
         bounded = all(abs(bound) <= largest for bound in low + high)
         if spec.obs_dim < 1 or not low or len(low) != len(high) or not bounded:
@@ -77,6 +79,11 @@ class Spec:
     def action_dim(self) -> int:
         """The number of action dimensions N."""
         return len(self.action_low)
+
+    @property
+    def sizes(self) -> str:
+        """The environment and its sizes, in words."""
+        return f"{self.env_id} ({self.obs_dim} observations, {self.action_dim} actions)"
 
     def to_box(self, action: Box) -> Box:
         """Return actions in [-1, 1] in the environment's own units, within its box; on the device those of JAX."""

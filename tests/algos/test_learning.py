@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from probe_envs import BEST_ACTION, Chain, Contextual, CorrelatedBandit, LinearQuadratic, Truncated
 from scipy.linalg import solve_discrete_are
 from small_runs import advanced, host_collector
@@ -25,9 +26,8 @@ ALGORITHMS = {
     "sac-vdn-a": SAC(actor_lr=3e-3, critic="vdn-a", **SMALL),
     "forward-sac": ForwardSAC(**SMALL),
     "forward-sac-actor": ForwardSACActor(actor_lr=3e-3, **SMALL),
-    "bisac": BidirectionalSAC(actor_lr=3e-3, **SMALL),
-    "bisac-correction": BidirectionalSAC(actor_lr=3e-3, refinement="correction", **SMALL),
-    "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", spread="kl", **SMALL),
+    "bisac": BidirectionalSAC(actor_lr=3e-3, **VDN_A | SMALL),
+    "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", **VDN_A | SMALL | dict(spread="kl")),
     "ddpg": DDPG(exploration_noise=0.2, **PLAIN),
     "td3": TD3(exploration_noise=0.2, **PLAIN | {"tau": 0.1}),  # its targets move at every second update
     # Narrow from the start: under tanh the best mean of a wide policy lies further out than the best action.
@@ -119,7 +119,7 @@ def test_action_depends_on_observation(algo):
 
 # SAC with the VDN-a critic is left out because it fails: after these steps its actions overshoot by up to 0.53. Of the
 # others, one of each kind: it is the longest of the probes.
-LONG = ("sac", "forward-sac", "bisac", "bisac-correction", "td3", "sac-batch")
+LONG = ("sac", "forward-sac", "bisac", "td3", "sac-batch")
 
 
 @all_but(params=[param for param in ALL if param.id in LONG])

@@ -6,11 +6,10 @@ import bisac
 from bisac.runs.log import read_progress
 
 NARROW = dict(hidden=(64, 64), batch_size=128, replay_size=10_000)
-MARGINALS = dict(encoder=(32,), subnetwork=(32,), embedding=(16,))
 SWING_UP = {
     "sac": NARROW,
     "sac --critic-norm none": NARROW | {"critic_norm": "none"},
-    "bisac": NARROW | MARGINALS,
+    "bisac": NARROW,
     "ddpg": NARROW,
     "td3": NARROW | {"tau": 0.02},  # its targets move at every second update
 }

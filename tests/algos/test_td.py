@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from reference import filled, mlp_on_batch
 
 from bisac.algos import DDPG, REGISTRY, SAC, TD3, BidirectionalSAC, ForwardSAC, ForwardSACActor, algorithm_from_json
@@ -39,8 +40,7 @@ WIDTHS = dict(encoder=(8,), embedding=(4,), subnetwork=(8,))
 NORMALISED = {
     "sac": SAC(**SMALL),
     "sac-vdn-a": SAC(critic="vdn-a", **SMALL, **WIDTHS),
-    "bisac": BidirectionalSAC(**SMALL, **WIDTHS),
-    "correction": BidirectionalSAC(refinement="correction", **SMALL, **WIDTHS),
+    "bisac": BidirectionalSAC(**VDN_A | SMALL, **WIDTHS),
     "forward-sac": ForwardSAC(**SMALL, **WIDTHS),
     "forward-sac-actor": ForwardSACActor(**SMALL, **WIDTHS),
     "ddpg": DDPG(**SMALL),

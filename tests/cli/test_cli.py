@@ -32,6 +32,8 @@ SMALL = [
     "16",
     "--replay-size",
     "2000",
+    "--num-envs",
+    "1",
 ]
 
 

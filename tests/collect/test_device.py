@@ -291,7 +291,8 @@ assert [(group.device.id, group.seeds) for group in grouped((5, 6, 7, 8, 9, 10),
     (0, (5, 6)), (1, (7, 8)), (2, (9, 10))
 ]
 """
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    environment = os.environ | {"XLA_FLAGS": flags}
     cwd = point_mass.__file__.rpartition("/")[0]
     subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, check=True)
     assert fingerprint(tmp_path / "seed3") == fingerprint(straight)

@@ -115,7 +115,7 @@ def test_arguments_that_do_not_fit_are_named(args, message):
 
 
 def test_functions_take_no_arguments():
-    with pytest.raises(BisacError, match="takes no environment arguments"):
+    with pytest.raises(BisacError, match="environment arguments are for an id"):
         Task(Probe, ("a=1",))
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from gymnasium import spaces
 from probe_envs import CorrelatedBandit, Shaped
 from small_runs import host_collector
@@ -30,10 +31,11 @@ from bisac.runs.settings import Settings
 TINY = dict(hidden=(8,), embedding=(4,), subnetwork=(6,), batch_size=16, learning_starts=16, replay_size=200)
 COARSE = ["--states", "3", "--intervals", "20"]
 ALGORITHMS = {
-    "joint": BidirectionalSAC(decomposition="joint", **TINY),
-    "correction": BidirectionalSAC(refinement="correction", normalise_observations=True, **TINY),
-    "four": BidirectionalSAC(**TINY),
-    "normalised": BidirectionalSAC(critic_norm="batch", **TINY),
+    "joint": BidirectionalSAC(decomposition="joint", **VDN_A, **TINY),
+    "scaled": BidirectionalSAC(normalise_observations=True, **VDN_A, **TINY),
+    "four": BidirectionalSAC(**VDN_A, **TINY),
+    "normalised": BidirectionalSAC(**VDN_A | dict(critic_norm="batch"), **TINY),
+    "distilled": BidirectionalSAC(**TINY),
     "sac": SAC(**TINY),
     "forward": ForwardSAC(**TINY),
 }
@@ -70,7 +72,7 @@ def runs(tmp_path_factory):
         elif not out.exists():
             every = 30 if name == "residual" else 0
             settings = dict(steps=60, eval_every=60, eval_episodes=1, checkpoint_every=every, verbose=False)
-            bisac.train(CorrelatedBandit, out=out, **settings, **TINY)
+            bisac.train(CorrelatedBandit, out=out, **settings, **VDN_A, **TINY)
         return str(out)
 
     return make
@@ -122,8 +124,20 @@ def test_marginals_of_normalised_critics_are_those_at_running_moments(runs, tmp_
     obs, action = source.batch(5, 0).obs, source.batch(5, 0).action
     learner = source.state.critic
     np.testing.assert_allclose(source.critic(obs, action), fixed(learner.model, learner.moments)(obs, action))
-    numbers, _ = drawn(["marginals", runs("normalised"), *COARSE, "--samples", "4000"], tmp_path, capsys)
+    numbers, _ = drawn(["marginals", runs("distilled"), *COARSE, "--samples", "4000"], tmp_path, capsys)
     assert numbers["checkpoints"][0]["alpha"] == pytest.approx(0.2 * source.unit)
+    assert numbers["checkpoints"][0]["truth"] == "quadrature"
+
+
+def test_a_joint_critic_is_its_marginals_and_what_they_miss(runs):
+    (source, *_) = read_sources((Path(runs("distilled")),), "marginals")
+    obs, action = source.batch(5, 0).obs, source.batch(5, 0).action
+    separable, rest = source.critic.parts(obs, action)
+    np.testing.assert_allclose(separable + rest, source.state.critic.fixed(obs, action), rtol=1e-5)
+    curves = source.critic.marginals.curves(obs, action.ravel())[0]  # (act, batch, point)
+    sums = [sum(curves[i, row, row * action.shape[1] + i] for i in range(action.shape[1])) for row in range(5)]
+    np.testing.assert_allclose(separable, np.broadcast_to(sums, separable.shape), atol=1e-6)
+    assert source.training_grid.points == 0
 
 
 def test_marginals_at_two_checkpoints(runs, tmp_path, capsys):
@@ -162,7 +176,7 @@ def test_marginals_of_one_checkpoint_in_four_dimensions(runs, tmp_path, capsys):
     assert "importance_sampling_against_quadrature" not in n
 
 
-@pytest.mark.parametrize("name", ["residual", "correction", "normalised"])
+@pytest.mark.parametrize("name", ["residual", "scaled", "distilled"])
 def test_projection(name, runs, tmp_path, capsys):
     numbers, said = drawn(["projection", runs(name), *COARSE, "--batch", "8"], tmp_path, capsys)
     assert [n["step"] for n in numbers["checkpoints"]] == [30, 60]
@@ -207,7 +221,10 @@ BAD_INPUT = [
     (["marginals"], "'bisac figure marginals' needs one RUN or more"),
     (["marginals", "nowhere"], "no run folder or checkpoint at nowhere"),
     (["marginals", "RUN:unsaved"], "holds no checkpoint; train with --checkpoint-every"),
-    (["marginals", "RUN:sac"], "has no VDN-a critic (its algorithm is sac); train with --critic vdn-a"),
+    (
+        ["marginals", "RUN:sac"],
+        "has no marginals (its algorithm is sac); train bisac, a Forward SAC, or sac with --critic vdn-a",
+    ),
     (["marginals", "RUN:residual", "--states", "100"], "remembers 30 states"),
     (["marginals", "RUN:residual", "RUN:four"], "different tasks (CorrelatedBandit, Shaped)"),
     (["marginals", "RUN:residual", "--intervals", "11"], "--intervals must be even"),

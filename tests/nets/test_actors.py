@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forms import VDN_A
 from jaxtyping import Array
 from reference import filled, marginal, mlp
 
 from bisac.algos import BidirectionalSAC
-from bisac.nets.actors import CorrectedActor, GaussianActor, ProjectedActor
+from bisac.nets.actors import GaussianActor, ProjectedActor
 from bisac.nets.marginals import Marginals
 from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, TanhGaussian
 from bisac.ops.projection import Projection, project
@@ -27,10 +28,7 @@ projected = ProjectedActor(
     jnp.log(jnp.float32(ALPHA)),
     Grid(),
 )
-corrected = CorrectedActor(
-    projected, filled(lambda key: CorrectedActor.init_correction(key, OBS, ACT, (8, 8), "relu"), 3)
-)
-ACTORS = pytest.mark.parametrize("actor", [gaussian, projected, corrected], ids=lambda actor: type(actor).__name__)
+ACTORS = pytest.mark.parametrize("actor", [gaussian, projected], ids=lambda actor: type(actor).__name__)
 
 close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
 project = jax.jit(project, static_argnums=2)
@@ -91,29 +89,6 @@ def test_projected_actor_bounds_the_log_std():
     assert (policy.log_std == LOG_STD_MIN).any()
 
 
-def test_correction_moves_the_projection_by_a_bounded_amount():
-    base, policy = policy_of(projected), policy_of(corrected)
-    output = np.stack([mlp(corrected.correction, row) for row in S])
-    close(policy.mean, np.asarray(base.mean) + output[:, :ACT])
-    close(policy.log_std, np.asarray(base.log_std) + 2.0 * np.tanh(output[:, ACT:] / 2.0))
-    wild = eqx.tree_at(lambda a: a.correction.biases[-1], corrected, jnp.full(2 * ACT, 100.0))
-    close(policy_of(wild).log_std, np.minimum(np.asarray(base.log_std) + 2.0, LOG_STD_MAX))
-
-
-def test_zero_correction_is_the_projection():
-    zero = CorrectedActor(projected, jax.tree.map(jnp.zeros_like, corrected.correction))
-    base, policy = policy_of(projected), policy_of(zero)
-    close(policy.mean, base.mean)
-    close(policy.log_std, base.log_std)
-
-
-def test_correction_starts_small_but_not_dead():
-    correction = CorrectedActor.init_correction(jax.random.key(0), OBS, ACT, (8, 8), "relu")
-    for offset in CorrectedActor.offsets(jax.vmap(correction)(S)):
-        assert 0.0 < np.abs(offset).max() < 0.02
-    assert np.abs(correction.weights[0]).max() > 0.1
-
-
 @ACTORS
 def test_acts_by_the_mean_or_by_a_sample(actor):
     once, again = behave(actor, 1), behave(actor, 2)
@@ -149,7 +124,7 @@ def sharp_rewards(updates: int, batch: int) -> Transition:
 
 @pytest.fixture(scope="module")
 def trained() -> Marginals:
-    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3).settled()
+    algo = BidirectionalSAC(hidden=(32, 32), temperature=TRAINING_ALPHA, critic_lr=3e-3, **VDN_A).settled()
     spec = Spec("sharp rewards", OBS, (-1.0,) * ACT, (1.0,) * ACT)
     state = jax.jit(partial(algo.init, spec))(jax.random.key(0))
 

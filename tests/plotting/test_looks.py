@@ -20,18 +20,19 @@ def test_every_algorithm_has_a_look_of_its_own():
 
 
 def test_unknown_variants_have_looks_of_their_own():
-    texts = ["sac", "bisac:refinement=correction", "bisac:refinement=correction,epsilon=1", "sac:critic_lr=1e-5",
+    texts = ["sac", "bisac:spread=kl", "bisac:spread=kl,epsilon=1", "sac:critic_lr=1e-5",
              "sac:entropy_target=-3,critic=vdn-a"]  # fmt: skip
     found = looks_of(*texts)
     assert [look.label for look in found.values()] == [
         "SAC",
-        "Bidirectional SAC, correction",
-        "Bidirectional SAC, correction, epsilon=1",
+        "Bidirectional SAC, kl",
+        "Bidirectional SAC, kl, epsilon=1",
         "SAC, critic_lr=1e-05",
         "SAC, entropy_target=-3, vdn-a",
     ]
     assert len({look.colour for look in found.values()}) == 5
-    assert found["bisac-correction"].colour == COLOURS["bisac-correction"]
+    correction = assign_looks([("bisac", "correction")])["bisac-correction"]  # of earlier sweeps
+    assert correction.colour == COLOURS["bisac-correction"]
     assert looks_of("sac:critic=vdn-a,gamma=0.5")["sac-vdn-a-gamma=0.5"].label == "SAC, VDN-a critic, gamma=0.5"
     many = looks_of(*(f"bisac:epsilon={value}" for value in range(30)))
     assert len({(look.colour, look.line) for look in many.values()}) == 30

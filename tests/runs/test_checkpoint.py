@@ -65,7 +65,7 @@ SHAPES = [
     ("sac --critic-norm none", 3),
     ("forward-sac", 3),
     ("bisac", 3),
-    ("bisac --critic joint", 3),
+    ("bisac --critic vdn-a", 3),
     ("ddpg", 3),
     ("td3", 1),
     ("mpo", 3),

@@ -86,3 +86,22 @@ def test_envpool_says_that_its_resume_is_not_exact(tmp_path):
     with pytest.warns(UserWarning, match="Hopper-v5 does not repeat itself when seeded: 2 of 2 environments begin"):
         bisac.resume(tmp_path / "run", verbose=False)
     assert read_progress((tmp_path / "run" / "progress.csv").read_text())[-1]["inexact_resumes"] == 1
+
+
+def test_evaluation_for_programs_with_drawn_actions(pendulum, capsys):
+    def told(*arguments):
+        assert run(["eval", str(pendulum), "--episodes", "3", "--json", *arguments]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    plain, drawn = told(), told("--stochastic")
+    assert (plain["env"], plain["episodes"], plain["lengths"]) == ("Pendulum-v1", 3, [1, 1, 1])
+    assert (plain["success_rate"], plain["successes"]) == (None, None)
+    assert plain["returns"] != drawn["returns"] == told("--stochastic")["returns"]
+    policy = bisac.load(pendulum)
+    evaluation = bisac.evaluate(policy, episodes=3)
+    assert evaluation.returns.tolist() == plain["returns"]
+    assert bisac.evaluate(policy, episodes=3, deterministic=False).returns.tolist() == drawn["returns"]
+    longer = bisac.evaluate(policy, "Pendulum-v1", episodes=1, env_args={"max_episode_steps": 4})
+    assert longer.lengths.tolist() == [4]
+    with pytest.raises(bisac.BisacError, match="episodes must be at least 1"):
+        bisac.evaluate(policy, episodes=0)

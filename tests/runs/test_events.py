@@ -221,7 +221,7 @@ def test_algorithm_without_a_name_is_refused_before_anything_is_written(tmp_path
     class Mine(SAC):
         pass
 
-    with pytest.raises(bisac.BisacError, match="Mine has no name: add it"):
+    with pytest.raises(bisac.BisacError, match="Mine has no name: give it one"):
         bisac.train(Counter, Mine(**HYPERPARAMETERS), out=tmp_path / "run", verbose=False)
     assert not (tmp_path / "run").exists()
 

@@ -152,13 +152,6 @@ def test_one_environment_for_all_is_refused():
     with pytest.raises(BisacError, match="gave the same environment twice"):
         Evaluator(Task(lambda: shared), 2, seed=0)
 
-    class Callable(Counter):
-        def __call__(self):
-            """As the types ask for; users give environments that are not even that."""
-
-    with pytest.raises(BisacError, match="an environment was given"):
-        Task(Callable()).make()
-
 
 def test_run_too_short_to_learn_is_told(tmp_path):
     with pytest.warns(UserWarning, match="nothing will be learned: --steps 12 end before --learning-starts 12"):

@@ -9,7 +9,7 @@ from bisac.sweeps.contestants import parse_contestant
 from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol
 
-CONTESTANTS = ("sac", "sac:critic=vdn-a", "bisac", "bisac:refinement=correction", "forward-sac", "forward-sac-actor")
+CONTESTANTS = ("sac", "sac:critic=vdn-a", "bisac", "bisac:spread=kl", "forward-sac", "forward-sac-actor")
 
 PLAN = Plan(("Pendulum-v1",), (parse_contestant("sac"), parse_contestant("bisac")), (0, 1), Settings(steps=100), {})
 """A little sweep: two contestants with two seeds of 100 steps."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from forms import VDN_A
 from safetensors.numpy import load_file
 
 from bisac.collect.collector import Request
@@ -28,10 +29,9 @@ VARIANTS = {
     "sac --critic-norm none": dict(algo="sac", critic_norm="none", **TINY),
     "forward-sac": dict(algo="forward-sac", **TINY, **VDN),
     "forward-sac-actor": dict(algo="forward-sac-actor", **TINY, **VDN),
-    "bisac": dict(algo="bisac", **TINY, **VDN),
-    "bisac --refinement correction": dict(algo="bisac", refinement="correction", **TINY, **VDN),
-    "bisac --critic-norm batch": dict(algo="bisac", critic_norm="batch", **TINY, **VDN),
-    "bisac --critic joint": dict(algo="bisac", critic="joint", critic_norm="batch", margin=1.0, spread="kl", **TINY),
+    "bisac": dict(algo="bisac", **TINY),
+    "bisac --critic vdn-a": dict(algo="bisac", **VDN_A, **TINY, **VDN),
+    "bisac --critic vdn-a --critic-norm batch": dict(algo="bisac", **VDN_A | dict(critic_norm="batch"), **TINY, **VDN),
     "ddpg": dict(algo="ddpg", **TINY),
     "td3": dict(algo="td3", **TINY),
     "mpo": dict(algo="mpo", **TINY),

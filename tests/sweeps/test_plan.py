@@ -19,7 +19,7 @@ from bisac.types import Spec
     [
         ("sac", "sac"),
         ("sac:critic=vdn-a", "sac-vdn-a"),
-        ("bisac:refinement=correction,epsilon=1", "bisac-correction-epsilon=1"),
+        ("bisac:spread=kl,epsilon=1", "bisac-kl-epsilon=1"),
         ("bisac:hidden=64x32", "bisac-hidden=64x32"),
         ("td3:learning-starts=5", "td3-learning_starts=5"),
         ("bisac:encoder=", "bisac-encoder="),

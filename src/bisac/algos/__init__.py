@@ -5,8 +5,9 @@ from bisac.algos.bidirectional_sac import BidirectionalSAC
 from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
 from bisac.algos.mpo import MPO
+from bisac.algos.plugins import find_installed, register
 from bisac.algos.ppo import A2C, PPO
-from bisac.algos.registry import REGISTRY, algorithm_from_json, algorithm_name, make_algorithm
+from bisac.algos.registry import REGISTRY, algorithm_from_json, algorithm_name, make_algorithm, module_of
 from bisac.algos.sac import SAC
 
 __all__ = [
@@ -26,5 +27,8 @@ __all__ = [
     "Rollout",
     "algorithm_from_json",
     "algorithm_name",
+    "find_installed",
     "make_algorithm",
+    "module_of",
+    "register",
 ]

@@ -25,6 +25,9 @@ Settled = TypeVar("Settled", bound="Algorithm[Any]")
 Auto = Literal["auto"]
 """In the place of a number that depends on other hyperparameters: `Algorithm.settled` puts it there."""
 
+EARLIER = "earlier"
+"""In a field's metadata: what a file means that is older than the field, and so does not name it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm(ABC, Generic[State]):
@@ -97,6 +100,8 @@ class OffPolicy(Algorithm[State]):
     """Environment steps of uniformly random actions before learning starts."""
     replay_size: int = 1_000_000
     """Transitions that the replay memory holds."""
+    learn_at: Literal["step", "episode"] = "step"
+    """When to make the updates that are due: at once, or all of them when an episode has ended (real hardware)."""
 
     def __post_init__(self):
         super().__post_init__()

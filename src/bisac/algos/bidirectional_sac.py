@@ -1,56 +1,64 @@
 """Bidirectional SAC: reverse KL refines the policy in the neighbourhood of the forward-KL projection."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import Auto, number
+from bisac.algos.base import EARLIER, Auto, number
 from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
 from bisac.algos.soft import CriticKind, Improved, SoftState
-from bisac.algos.td import auto
-from bisac.nets.actors import CorrectedActor, GaussianActor, TanhGaussianActor, corrected_gaussian
+from bisac.algos.td import CriticNorm, auto
+from bisac.nets.actors import GaussianActor
 from bisac.nets.additive import Additive
-from bisac.nets.mlp import MLP
-from bisac.nets.normalisation import Moments
 from bisac.ops.gaussian import TanhGaussian
-from bisac.ops.losses import ProjectionLoss, Spread, projection_loss, reverse_kl_loss
+from bisac.ops.losses import Spread, projection_loss, reverse_kl_loss
 from bisac.types import Metrics, Spec, Transition
 from bisac.validate import require
 
-Refinement = Literal["penalty", "correction"]
-"""How the projection and the reverse KL meet. `penalty`: an actor network minimises L_r + alpha epsilon L_f, which is
-alpha times the paper's KL(pi || q) + epsilon L_f. `correction`: the policy is the projection plus a learned correction,
-which minimises the same, with its own size for L_f."""
+NEGLIGIBLE = 1e-3
+"""An epsilon that has fallen to this or less no longer counts."""
 
-State = SoftState[Learner[GaussianActor | MLP]]
-"""The agent of Bidirectional SAC, which learns an actor or a correction beside the critics."""
+
+class Guide(NamedTuple):
+    """The projection as it counts in the loss of the actor, at each state of a batch."""
+
+    projected: TanhGaussian
+    """The projected policy."""
+    followed: Float[Array, "batch"] | None
+    """1 at the states where it counts, else 0; None where it always counts."""
+    weight: Float[Array, ""]
+    """Epsilon as it is now."""
+
+
+State = SoftState[Learner[GaussianActor]]
+"""The agent of Bidirectional SAC."""
 
 
 @dataclass(frozen=True)
-class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
+class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     """Bidirectional SAC: minimises alpha (KL(pi || q) + epsilon times the distance from the forward-KL projection)."""
 
-    critic: CriticKind = "vdn-a"
-    """VDN-a, whose subnetworks are the marginals (the paper's), or SAC's joint one, from whose Q they are distilled."""
-    epsilon: float = 0.1
+    critic_norm: CriticNorm = field(default="batch", metadata={EARLIER: "none"})
+    """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
+    critic: CriticKind = field(default="joint", metadata={EARLIER: "vdn-a"})
+    """SAC's joint one, from whose Q the marginals are distilled, or VDN-a, whose subnetworks they are (the paper's)."""
+    epsilon: float = 10.0
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
-    epsilon_half_life: float | Literal["none"] = "none"
+    epsilon_half_life: float | Literal["none"] = field(default=2000.0, metadata={EARLIER: "none"})
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
-    margin: float | Literal["none"] = "none"
+    margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
     """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
     none: it counts everywhere, as in the paper."""
-    refinement: Refinement = "penalty"
-    """An actor drawn towards the projection (the paper's equation), or the projection plus a learned correction."""
-    spread: Spread = "std"
-    """Penalty: how widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
+    spread: Spread = "kl"
+    """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of the actor, or of the correction; auto is 3e-4, with normalised critics 1e-3."""
+    """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -58,15 +66,11 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
         require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
-        if self.critic == "joint":
-            kind = "'penalty' with --critic joint: a correction needs the marginals of VDN-a"
-            require(self, kind, lambda v: v == "penalty", "refinement")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
-        """Return a fresh agent: an actor or a correction, critics of the chosen kind and the temperature."""
+        """Return a fresh agent: an actor, critics of the chosen kind, their marginals and the temperature."""
         actor_key, critic_key = jax.random.split(key)
-        make = GaussianActor.init if self.refinement == "penalty" else CorrectedActor.init_correction
-        actor: GaussianActor | MLP = make(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
+        actor = GaussianActor.init(actor_key, spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         return self.init_soft(
             spec, critic_key, self.critic, self.learner(actor, self.actor_lr), self._fresh_marginals(spec, critic_key)
         )
@@ -78,16 +82,13 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         model = Additive.init(key, spec.obs_dim, spec.action_dim, self.hidden[:1], self.activation)
         return Learner.init(self.network(model), self.adam(self.critic_lr))
 
-    def actor(self, state: State) -> TanhGaussianActor:
-        """Return the actor network as it stands, or the projection with its correction."""
-        return self._acting(state, state.actor.fixed)
+    def actor(self, state: State) -> GaussianActor:
+        """Return the actor network as it stands."""
+        return state.actor.fixed
 
-    def policy(self, state: State) -> TanhGaussianActor:
-        """Return the actor network averaged over its last steps, or the projection with its correction so averaged."""
-        return self._acting(state, state.actor.averaged)
-
-    def _acting(self, state: State, model: GaussianActor | MLP) -> TanhGaussianActor:
-        return model if isinstance(model, GaussianActor) else CorrectedActor(self.projected(state), model)
+    def policy(self, state: State) -> GaussianActor:
+        """Return the actor network averaged over its last steps."""
+        return state.actor.averaged
 
     def update(self, state: State, batch: Transition, key: Key[Array, ""]) -> tuple[State, Metrics]:
         """Step the critics; then, when it is due, the actor by reverse KL near the projection, and the temperature."""
@@ -96,29 +97,52 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         state, critic_metrics = self.step_critic(state, batch, next_key)
 
         def improve():
-            weight = self.weight(state)
-            marginals, distilled_told = self._distilled(state, batch.obs, draw_key)
-            projected, told = self.project(replace(state, marginals=marginals), batch.obs)
-            followed, judged_told = self._followed(state, projected, batch.obs, judge_key)
+            marginals, guide, told = self._guide(state, batch.obs, draw_key, judge_key)
 
-            def loss(actor: GaussianActor | MLP):
-                policy, distance, seen = self._refined(actor, projected, followed, batch.obs)
+            def loss(actor: GaussianActor):
+                policy, seen = actor.on_batch(batch.obs)
+                distance = projection_loss(policy, guide.projected, self.spread, guide.followed)
                 action, log_prob = policy.sample(actor_key)
                 reverse = reverse_kl_loss(log_prob, state.critic.fixed(batch.obs, action), state.alpha)
                 # L_r is alpha KL, and so is its neighbour: rewards on another scale then change nothing.
-                forward = state.alpha * weight * (distance.mean + distance.spread)
+                forward = state.alpha * guide.weight * (distance.mean + distance.spread)
                 return reverse + forward, ((log_prob, distance), seen)
 
             actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
-            if self.epsilon_half_life != "none":
-                told |= {"epsilon": weight}
-            told |= distilled_told | judged_told | distance.metrics() | actor_told | temperature_told
+            told |= distance.metrics() | actor_told | temperature_told
             return Improved(actor, temperature, marginals), told
 
         improved, policy_metrics = self.when_due(state, improve)
         return improved, policy_metrics | critic_metrics
+
+    def _guide(
+        self, state: State, obs: Float[Array, "batch obs"], draw_key: Key[Array, ""], judge_key: Key[Array, ""]
+    ) -> tuple[Learner[Additive] | None, Guide, Metrics]:
+        """Return the marginals one step on, and the projection as it counts in the actor's loss.
+
+        Once epsilon has fallen to next to nothing, the marginals rest, and the update costs what SAC's does.
+        """
+        weight = self.weight(state)
+
+        def project():
+            marginals, told = self._distilled(state, obs, draw_key)
+            projected, projected_told = self.project(replace(state, marginals=marginals), obs)
+            followed, judged_told = self._followed(state, projected, obs, judge_key)
+            return marginals, Guide(projected, followed, weight), told | projected_told | judged_told
+
+        if self.epsilon_half_life == "none":
+            return project()
+        _, shapes, told_shapes = jax.eval_shape(project)
+
+        def rest():
+            told = {name: jnp.zeros(told.shape, told.dtype) for name, told in told_shapes.items()}
+            followed = None if shapes.followed is None else jnp.zeros_like(obs[:, 0])
+            return state.marginals, Guide(self.actor(state)(obs), followed, jnp.zeros_like(weight)), told
+
+        marginals, guide, told = jax.lax.cond(weight > NEGLIGIBLE, project, rest)
+        return marginals, guide, told | {"epsilon": guide.weight}
 
     def weight(self, state: State) -> Float[Array, ""]:
         """Return epsilon as it is after the agent's updates so far, which its actor's optimiser has counted."""
@@ -156,20 +180,3 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor | MLP]]):
         gain = divergence(self.actor(state)(obs), policy_key) - divergence(projected, projected_key)
         followed = (gain > self.margin * projected.mean.shape[-1]).astype(gain.dtype)
         return followed, {"projection_followed": followed.mean()}
-
-    def _refined(
-        self,
-        actor: GaussianActor | MLP,
-        projected: TanhGaussian,
-        followed: Float[Array, "batch"] | None,
-        obs: Float[Array, "batch obs"],
-    ) -> tuple[TanhGaussian, ProjectionLoss, tuple[Moments, ...]]:
-        """Return the policy in training, its distance from the projection, and the batch's moments in its network."""
-        if isinstance(actor, GaussianActor):
-            policy, seen = actor.on_batch(obs)
-            return policy, projection_loss(policy, projected, self.spread, followed), seen
-        output, seen = actor.on_batch(obs)
-        d, c = CorrectedActor.offsets(output)
-        counted = 1.0 if followed is None else followed
-        distance = ProjectionLoss((counted * jnp.square(d).sum(-1)).mean(), (counted * jnp.square(c).sum(-1)).mean())
-        return corrected_gaussian(projected, d, c), distance, seen

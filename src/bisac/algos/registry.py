@@ -1,13 +1,14 @@
 """The algorithms by the name users give them: how one is chosen, filled in, and read back from a file.
 
-A new algorithm is a file of its own beside this one, and a line in `REGISTRY`.
+A new algorithm of ours is a file of its own beside this one, and a line in `REGISTRY`. A user's own registers itself:
+`algos/plugins.py`.
 """
 
 import dataclasses
 import difflib
 from typing import Any
 
-from bisac.algos.base import Algorithm
+from bisac.algos.base import EARLIER, Algorithm
 from bisac.algos.bidirectional_sac import BidirectionalSAC
 from bisac.algos.ddpg import DDPG, TD3
 from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
@@ -30,11 +31,16 @@ REGISTRY: dict[str, type[Algorithm[Any]]] = {
 """The class of every algorithm, by the name it has on the command line and in files."""
 
 
+RETIRED = {"refinement": "penalty"}
+"""Hyperparameters that algorithms once had, each with the one value that is what they do today."""
+
+
 def algorithm_name(algo: Algorithm[Any]) -> str:
     """Return the name under which users know an algorithm."""
     name = next((name for name, kind in REGISTRY.items() if kind is type(algo)), None)
     if name is None:
-        raise BisacError(f"{type(algo).__name__} has no name: add it to bisac.algos.REGISTRY under one.")
+        kind = type(algo).__name__
+        raise BisacError(f"{kind} has no name: give it one, as bisac.register('my-name', {kind}) does.")
     return name
 
 
@@ -52,12 +58,27 @@ def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) 
     return kind(**hyperparameters) if isinstance(algo, str) else dataclasses.replace(algo, **hyperparameters)
 
 
-def algorithm_from_json(name: str, hyperparameters: dict[str, Any]) -> Algorithm[Any]:
+def module_of(algo: Algorithm[Any]) -> dict[str, str]:
+    """Return what a file says of an algorithm that is not ours: where it is defined, which must be imported first."""
+    module = type(algo).__module__
+    return {} if module.startswith("bisac.") else {"algo_module": module}
+
+
+def algorithm_from_json(name: str, hyperparameters: dict[str, Any], module: str | None = None) -> Algorithm[Any]:
     """Return the settled algorithm that a file of ours names: JSON's lists are the tuples that algorithms hold.
 
-    A file that says nothing of normalised critics is older than they are, and means classic ones.
+    What a file does not say of a hyperparameter that is younger than the file, the hyperparameter's field does. The
+    file of an algorithm that is not ours names its `module`.
     """
-    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
-    if any(field.name == "critic_norm" for field in dataclasses.fields(make_algorithm(name, {}))):
-        tuples = {"critic_norm": "none"} | tuples
-    return make_algorithm(name, tuples).settled()
+    if name not in REGISTRY and module is not None:
+        raise BisacError(
+            f"there is no algorithm '{name}' here: it was registered by {module}; import that first, or for the "
+            f"command line set BISAC_IMPORT={module}."
+        )
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
+    for key, only in RETIRED.items():
+        if (value := given.pop(key, only)) != only:
+            raise BisacError(f"--{key} {value} is no longer part of bisac; its version 0.3 was the last to have it")
+    fields = dataclasses.fields(make_algorithm(name, {}))
+    earlier = {field.name: field.metadata[EARLIER] for field in fields if EARLIER in field.metadata}
+    return make_algorithm(name, earlier | given).settled()

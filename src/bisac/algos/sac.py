@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto
+from bisac.algos.base import EARLIER, Auto
 from bisac.algos.learner import Learner
 from bisac.algos.soft import CriticKind, Improved, Soft, SoftState
 from bisac.algos.td import CriticNorm, auto
@@ -22,7 +22,7 @@ State = SoftState[Learner[GaussianActor]]
 class SAC(Soft[Learner[GaussianActor]]):
     """Soft Actor-Critic: minimises alpha KL(pi || exp(Q / alpha)) by reparameterised gradients."""
 
-    critic_norm: CriticNorm = "batch"
+    critic_norm: CriticNorm = field(default="batch", metadata={EARLIER: "none"})
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = "joint"
     """One network on state and action, or VDN-a (the ablation that separates the critic's effect)."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from bisac.algos.base import Auto, OffPolicy, number
+from bisac.algos.base import EARLIER, Auto, OffPolicy, number
 from bisac.algos.learner import Learner
 from bisac.nets.critics import Critic
 from bisac.nets.mlp import Activation, normalised
@@ -51,7 +51,7 @@ def auto(classic: float | None, normalised: float | None) -> dict[CriticNorm, fl
 class TemporalDifference(OffPolicy[State]):
     """Hyperparameters of critics that learn from their own next values, and the steps of critics and actors."""
 
-    critic_norm: CriticNorm = "none"
+    critic_norm: CriticNorm = dataclasses.field(default="none", metadata={EARLIER: "none"})
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     tau: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.005, normalised=None))
     """Fraction by which target networks move towards the online ones; auto is 0.005. For --critic-norm none."""

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from bisac import __version__
+from bisac.algos import find_installed
 from bisac.cli.evaluate import run_eval
 from bisac.cli.figure import run_figure
 from bisac.cli.listing import run_list
@@ -52,6 +53,7 @@ def run(arguments: list[str]) -> int:
     try:
         if arguments[0] not in commands:
             raise BisacError(f"there is no command '{arguments[0]}'; there are {', '.join(commands)}.")
+        find_installed()
         return commands[arguments[0]](arguments[1:], console)
     except BisacError as error:
         problems.print(f"[red]bisac:[/] {escape(str(error))}", highlight=False, soft_wrap=True)

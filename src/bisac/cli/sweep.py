@@ -39,7 +39,7 @@ class SweepCommand:
     env: tuple[str, ...]
     """The environments' ids."""
     algo: tuple[str, ...]
-    """Algorithms, with settings of their own if need be: sac sac:preset=fast bisac:refinement=correction,epsilon=1."""
+    """Algorithms, with settings of their own if need be: sac sac:preset=fast bisac:spread=kl,epsilon=1."""
     steps: int
     """Environment steps of each run."""
     out: Path

@@ -10,6 +10,7 @@ from rich.console import Console
 from bisac.algos import REGISTRY, Algorithm
 from bisac.api import outcomes_of
 from bisac.cli.arguments import flag_value, parse
+from bisac.cli.config_file import with_config
 from bisac.display.run import RunDisplay, show_outcome
 from bisac.errors import BisacError
 from bisac.presets import Preset, Start, chosen
@@ -35,6 +36,9 @@ class TrainCommand:
     """Start from what suits the task; that, with few updates for cheap simulators (fast); or plain defaults (none)."""
     seeds: str | None = None
     """Seeds as 0:8 (0 to 7) or 0,3,7: as many runs side by side, a folder each, on tasks of the device alone."""
+    config: Path | None = None
+    """Flags in a file: FILE.toml with algo = "sac", steps = 100000 and so on, or a run's config.json; what you type
+    counts more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +66,7 @@ def run_train(arguments: list[str], console: Console) -> int:
 
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
     """Return what was typed, and what the preset sets, from which the command's defaults come."""
+    arguments = with_config(arguments)
     algo = _named_algorithm(arguments)
     if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
         begin = next((known for word in arguments if (known := chosen("auto", word, algo)).hyperparameters), Start({}))

@@ -7,6 +7,7 @@ carry several runs of one algorithm side by side, which differ in their seeds.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from bisac.algos import Algorithm
 from bisac.collect.learning import Flat, Learning, with_new_tally
 from bisac.collect.side_by_side import one_of
 from bisac.envs.host.backends import BackendName
+from bisac.envs.task import EnvSource
 from bisac.policies.policy import Policy
 from bisac.types import Spec
 
@@ -37,6 +39,8 @@ class Request:
     """Episodes of each evaluation."""
     backend: BackendName = "sync"
     """Where the host steps its environments; other collectors have no use for it."""
+    eval_env: EnvSource | None = None
+    """What to evaluate in, for the host; None is the task itself."""
 
 
 class Episode(NamedTuple):
@@ -44,6 +48,13 @@ class Episode(NamedTuple):
 
     total_reward: float
     length: int
+    info: Mapping[str, Any] = MappingProxyType({})
+    """What the environment told with the last step."""
+
+    @property
+    def success(self) -> bool | None:
+        """Whether it succeeded; None where the environment does not tell."""
+        return success_of(self.info)
 
 
 class Evaluation(NamedTuple):
@@ -51,6 +62,22 @@ class Evaluation(NamedTuple):
 
     returns: np.ndarray
     lengths: np.ndarray
+    successes: np.ndarray | None = None
+    """Which of them succeeded; None where the environment does not tell."""
+
+    @property
+    def success_rate(self) -> float:
+        """The share of episodes that succeeded; not a number where the environment does not tell."""
+        return float("nan") if self.successes is None else float(self.successes.mean())
+
+
+def success_of(info: Mapping[str, Any]) -> bool | None:
+    """Return what the info of an episode's last step says of its success, by the names that are in use for it."""
+    for name in ("is_success", "success"):
+        value = np.asarray(info.get(name))
+        if value.size == 1 and value.dtype.kind in "biuf":
+            return bool(value.item())
+    return None
 
 
 class Part(NamedTuple):
@@ -117,6 +144,8 @@ class Collector(ABC):
     """Sizes and action bounds of the task."""
     request: Request
     """What the session asked for."""
+    takes_turns: bool = False
+    """Whether evaluations are played in the very environment that is trained in."""
     notes: tuple[str, ...] = ()
     """What the user should know of the task before it is trained on."""
 
@@ -136,6 +165,14 @@ class Collector(ABC):
     @abstractmethod
     def evaluate(self, policy: Policy, run: int) -> Evaluation:
         """Play the evaluation's episodes of a run, the same ones at each call."""
+
+    def at_rest(self, state: State) -> bool:  # noqa: ARG002
+        """Return whether this is a moment for what takes long: an evaluation, a checkpoint. It waits for the next."""
+        return True
+
+    def rejoined(self, state: State) -> State:
+        """Return the state in which to go on after an evaluation, which may have used the same environments."""
+        return state
 
     @abstractmethod
     def snapshot(self, state: State, run: int) -> Snapshot:

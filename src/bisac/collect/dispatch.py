@@ -14,7 +14,7 @@ import numpy as np
 
 from bisac.collect.collector import Collector, Evaluation, Request
 from bisac.collect.device import DeviceCollector
-from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Uniform
+from bisac.collect.evaluate import HELD_OUT_STREAM, Drawn, Evaluator, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
 from bisac.collect.playing import filmed, play
@@ -30,17 +30,26 @@ RANDOM_EPISODES = 20
 
 def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
     """Return a collector for the task; close it when the runs are over."""
-    task = device_task(source, env_args)
-    if task is None:
-        return HostCollector(host_task(source, env_args), request)
-    if request.backend != "sync":
-        raise BisacError(f"{task.spec.env_id} is stepped on the device; leave out --backend {request.backend}.")
-    return DeviceCollector(task, request)
+    if (task := device_task(source, env_args)) is not None:
+        if request.backend != "sync":
+            raise BisacError(f"{task.spec.env_id} is stepped on the device; leave out --backend {request.backend}.")
+        if request.eval_env is not None:
+            raise BisacError(f"{task.spec.env_id} is evaluated on the device, in itself: leave eval_env out.")
+        return DeviceCollector(task, request)
+    own = own_envs(source)
+    if own is not None and request.num_envs != own:
+        many = "one environment" if own == 1 else f"{own} environments"
+        raise BisacError(
+            f"{source_name(source)} is {many}, so num_envs must be {own}, not {request.num_envs}; give a function that "
+            f"makes such environments to train in as many as you like."
+        )
+    if own is not None and request.backend != "sync":
+        raise BisacError("an environment that is there already is stepped where it is: leave the backend out.")
+    return HostCollector(host_task(source, env_args), request)
 
 
 def host_task(source: Source, env_args: tuple[str, ...]) -> Task:
     """Return a task of Gymnasium's, which everything is that is not on the device."""
-    assert isinstance(source, str) or callable(source) or isinstance(source, gym.Env)
     return Task(cast(EnvSource, source), env_args)
 
 
@@ -53,24 +62,41 @@ def spec_of(source: Source, env_args: tuple[str, ...]) -> Spec:
         return task.spec(env)
 
 
+def own_envs(source: Source) -> int | None:
+    """Return how many environments a source is by itself; None where as many are made as are wanted."""
+    if isinstance(source, gym.vector.VectorEnv):
+        return source.num_envs
+    return 1 if isinstance(source, gym.Env) else None
+
+
 def source_name(source: Source) -> str:
     """Return what a record calls a source: the id, or where the function or class that makes the task is defined."""
     if isinstance(source, str):
         return source
+    if isinstance(source, gym.Env | gym.vector.VectorEnv):
+        kind = type(source.unwrapped)
+        return f"an environment of {kind.__module__}:{kind.__qualname__}"
     whole: Any = source.func if isinstance(source, partial) else source
     named = whole if hasattr(whole, "__qualname__") else type(whole)
     line = f", line {whole.__code__.co_firstlineno}" if named.__qualname__.endswith("<lambda>") else ""
     return f"{named.__module__}:{named.__qualname__}{line}"
 
 
-def judge(policy: Policy, env: Source, env_args: tuple[str, ...], episodes: int, seed: int) -> Evaluation:
+def judge(
+    policy: Policy,
+    env: Source,
+    env_args: tuple[str, ...],
+    episodes: int,
+    seed: int,
+    deterministic: bool = True,
+) -> Evaluation:
     """Evaluate a policy on episodes that no training chose its best policy by."""
     if (task := device_task(env, env_args)) is not None:
         policy.check_fits(task.spec)
-        return play(task, policy, episodes, seed, HELD_OUT_STREAM)
+        return play(task, policy, episodes, seed, HELD_OUT_STREAM, deterministic)
     with closing(Evaluator(host_task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
         policy.check_fits(evaluator.spec)
-        return evaluator(policy)
+        return evaluator(policy if deterministic else Drawn(Policy(policy.spec, policy.algo, policy.actor, seed)))
 
 
 def random_return(env: Source, env_args: tuple[str, ...]) -> float:

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from bisac.collect.collector import Acts, Evaluation
+from bisac.collect.collector import Acts, Evaluation, success_of
 from bisac.envs.host.envs import episode_seed
 from bisac.envs.host.worker import reset
 from bisac.envs.task import Env, Task
 from bisac.errors import BisacError
+from bisac.policies.policy import Policy
 from bisac.types import Spec
 
 EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
@@ -29,13 +30,25 @@ class Uniform:
         return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
 
 
+class Drawn:
+    """A policy whose actions are drawn, as those of training are."""
+
+    def __init__(self, policy: Policy):
+        self._policy = policy
+
+    def predict(self, observation: np.ndarray, /) -> tuple[np.ndarray, None]:
+        """Draw an action for each observation."""
+        return self._policy.predict(observation, deterministic=False)
+
+
 class Evaluator:
     """The environments of an evaluation, made once."""
 
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
-        self.envs: list[Env] = [task.make() for _ in range(episodes)]
+        copies = 1 if task.is_single else episodes
+        self.envs: list[Env] = [task.make() for _ in range(copies)]
         self.spec = task.spec(self.envs[0])
-        if len({id(env.unwrapped) for env in self.envs}) < episodes:
+        if len({id(env.unwrapped) for env in self.envs}) < copies:
             raise BisacError(
                 f"the function that makes {self.spec.env_id} gave the same environment twice; each call must make a "
                 f"new one."
@@ -43,28 +56,44 @@ class Evaluator:
         self.seeds = [episode_seed(seed, stream, i) for i in range(episodes)]
 
     def __call__(self, policy: Acts) -> Evaluation:
-        """Play an episode in each environment, from the same seeds at each call, so that calls can be compared."""
-        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, self.seeds, strict=True)])
-        returns, lengths = np.zeros(len(self.envs)), np.zeros(len(self.envs), int)
-        running = np.ones(len(self.envs), bool)
+        """Play the episodes, from the same seeds at each call, so that calls can be compared.
+
+        There is an environment for each, or a single one that plays them one after the other.
+        """
+        rounds = [
+            self._play(policy, self.seeds[i : i + len(self.envs)]) for i in range(0, len(self.seeds), len(self.envs))
+        ]
+        told = [success for _, _, successes in rounds for success in successes]
+        returns, lengths = np.concatenate([r for r, _, _ in rounds]), np.concatenate([n for _, n, _ in rounds])
+        if not np.isfinite(returns).all():
+            raise BisacError(
+                f"{self.spec.env_id} gave a reward that is not finite in an evaluation; it must be mended."
+            )
+        tells = any(success is not None for success in told)
+        return Evaluation(returns, lengths, np.array([bool(success) for success in told]) if tells else None)
+
+    def _play(self, policy: Acts, seeds: list[int]) -> tuple[np.ndarray, np.ndarray, list[bool | None]]:
+        """Play an episode in each environment; return their returns, their lengths, and whether each succeeded."""
+        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, seeds, strict=True)])
+        returns, lengths = np.zeros(len(seeds)), np.zeros(len(seeds), int)
+        running = np.ones(len(seeds), bool)
+        successes: list[bool | None] = [None] * len(seeds)
         while running.any():
             actions, _ = policy.predict(obs)
             for i in np.flatnonzero(running):
                 action = actions[i].reshape(self.envs[i].action_space.shape or ())
-                obs[i], reward, terminated, truncated, _ = self.envs[i].step(action)
+                obs[i], reward, terminated, truncated, info = self.envs[i].step(action)
                 returns[i] += np.asarray(reward).item()
                 lengths[i] += 1
                 running[i] = not (terminated or truncated)
+                if not running[i]:
+                    successes[i] = success_of(info)
             if lengths.max() >= MOST_STEPS:
                 raise BisacError(
                     f"an episode of {self.spec.env_id} took {MOST_STEPS:,} steps in an evaluation and had not ended; "
                     f"limit it, as --env-arg max_episode_steps=1000 does."
                 )
-        if not np.isfinite(returns).all():
-            raise BisacError(
-                f"{self.spec.env_id} gave a reward that is not finite in an evaluation; it must be mended."
-            )
-        return Evaluation(returns, lengths)
+        return returns, lengths, successes
 
     def close(self) -> None:
         """Close the environments."""

@@ -4,6 +4,7 @@ It carries one run. A Gymnasium environment cannot be saved, but seeded it repea
 the actions of each running episode.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 
 from bisac.algos import OffPolicy, OnPolicy, Rollout
 from bisac.collect.collector import Collector, Episode, Evaluation, Part, Request, Snapshot, State
-from bisac.collect.evaluate import Evaluator
+from bisac.collect.evaluate import MOST_STEPS, Evaluator
 from bisac.collect.learning import (
     DivergedError,
     Flat,
@@ -51,11 +52,15 @@ class HostCollector(Collector):
                 "Gymnasium environments are trained in one run at a time; 'bisac sweep' trains several seeds of them."
             )
         self.request, self._seed = request, request.seeds[0]
+        judged_in = task if request.eval_env is None else Task(request.eval_env)
+        self.takes_turns = task.is_single and judged_in.source is task.source
         with ExitStack() as made:
             self._envs = made.enter_context(closing(HostEnvs(task, request.num_envs, self._seed, request.backend)))
-            self._evaluator = made.enter_context(closing(Evaluator(task, request.eval_episodes, self._seed)))
+            self._evaluator = made.enter_context(closing(Evaluator(judged_in, request.eval_episodes, self._seed)))
+            self.spec, judged = self._envs.spec, self._evaluator.spec
+            if dataclasses.replace(judged, env_id=self.spec.env_id, env_args=self.spec.env_args) != self.spec:
+                raise BisacError(f"eval_env is {judged.sizes}, and does not fit {self.spec.sizes}.")
             self._made = made.pop_all()
-        self.spec = self._envs.spec
 
     def start(self) -> State:
         """Begin an episode in every environment."""
@@ -79,6 +84,26 @@ class HostCollector(Collector):
     def evaluate(self, policy: Policy, run: int) -> Evaluation:  # noqa: ARG002
         """Play an episode in each of the evaluation's environments."""
         return self._evaluator(policy)
+
+    def at_rest(self, state: State) -> bool:  # noqa: ARG002
+        """Return whether an episode has just ended, where one must not be interrupted; elsewhere always.
+
+        A rollout may end in the middle of an episode, which evaluation in the same environment then breaks off: what is
+        learned from a rollout does not depend on what follows it. So is an episode that seems to have no end.
+        """
+        algo = self.request.algo
+        if not isinstance(algo, OffPolicy) or not (self.takes_turns or algo.learn_at == "episode"):
+            return True
+        return any(not episode.length or episode.length >= MOST_STEPS for episode in self._envs.episodes)
+
+    def rejoined(self, state: State) -> State:
+        """Begin an episode anew where an evaluation has used the environment."""
+        if not self.takes_turns:
+            return state
+        obs = self._envs.rejoin()
+        if obs.tobytes() == state.place.obs.tobytes():
+            return state
+        return self._with_first_action(state._replace(place=state.place._replace(obs=obs)))
 
     def snapshot(self, state: State, run: int) -> Snapshot:
         """Return the run with the seeds and actions of its running episodes."""
@@ -139,7 +164,8 @@ class HostCollector(Collector):
         # The compiled call takes the host's arrays as they are: moving each by itself would cost more than the step.
         experience: tuple[Any, ...] = (obs, action, result.reward, discount, result.next_obs)
         step += self.request.num_envs
-        due = updates_due(algo, step, updates)
+        now = algo.learn_at == "step" or bool(result.ended.any())
+        due = updates_due(algo, step, updates) if now else 0
         if due and not updates:
             flat = Flat.of(begin_learning(algo, flat.whole, Transition(*experience)))
         leaves, drawn = learn_and_act(
@@ -178,4 +204,4 @@ class HostCollector(Collector):
 
 
 def _ended(episodes: list[RunningEpisode]) -> list[Episode]:
-    return [Episode(episode.total_reward, episode.length) for episode in episodes]
+    return [Episode(episode.total_reward, episode.length, episode.info) for episode in episodes]

@@ -21,11 +21,16 @@ FRAMES = 32
 
 
 def play(
-    task: DeviceTask, policy: Policy | None, episodes: int, seed: int, stream: int = EVALUATION_STREAM
+    task: DeviceTask,
+    policy: Policy | None,
+    episodes: int,
+    seed: int,
+    stream: int = EVALUATION_STREAM,
+    deterministic: bool = True,
 ) -> Evaluation:
     """Play episodes of a policy, or of uniformly random actions, the same ones at each call."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), stream), episodes)
-    returns, lengths = _episodes(task, policy and policy.actor, keys)
+    returns, lengths = _episodes(task, policy and policy.actor, keys, not deterministic)
     if not np.isfinite(returns).all():
         raise BisacError(f"{task.spec.env_id} gave a reward that is not finite in an evaluation; it must be mended.")
     return Evaluation(np.asarray(returns, np.float64), np.asarray(lengths))
@@ -42,9 +47,9 @@ def filmed(task: DeviceTask, policy: Policy, seed: int) -> Iterator[np.ndarray]:
     return _followed(first, frames)
 
 
-@partial(jax.jit, static_argnames="task")
+@partial(jax.jit, static_argnames=("task", "explore"))
 def _episodes(
-    task: DeviceTask, actor: Actor | None, keys: Key[Array, "env"]
+    task: DeviceTask, actor: Actor | None, keys: Key[Array, "env"], explore: bool
 ) -> tuple[Float[Array, "env"], Int[Array, "env"]]:
     """Return the return and the length of an episode from each key."""
 
@@ -54,7 +59,7 @@ def _episodes(
         if actor is None:
             action = jax.random.uniform(draw_key, (len(keys), task.spec.action_dim), minval=-1.0, maxval=1.0)
         else:
-            action = actor.act(task.obs(state), draw_key, explore=False)
+            action = actor.act(task.obs(state), draw_key, explore)
         state = task.step(state, action)
         returns = returns + jnp.where(running, task.reward(state), 0.0)
         lengths = lengths + running.astype(jnp.int32)

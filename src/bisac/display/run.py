@@ -82,13 +82,15 @@ class RunDisplay:
 
     def _row(self, run: int, row: Row) -> None:
         """Show an evaluation."""
-        self._evaluation = f"[bold]return {row['eval_return']:,.1f}[/]"
+        rate = row.get("eval_success_rate")
+        success = "" if rate is None else f"  success {rate:.0%}"
+        self._evaluation = f"[bold]return {row['eval_return']:,.1f}[/]{success}"
         self._bar.update(self._task, completed=row["step"], returns=f"{self._evaluation} {self._episode}")
         self._mark_time = 0.0  # evaluation took time that is not the loop's
         if not self.console.is_terminal:
             which = f"run {run}  " if self._several else ""
             text = f"step {row['step']:>9,.0f}  return {row['eval_return']:>9,.1f} ± {row['eval_return_std']:,.1f}"
-            self.console.print(f"{which}{text}  {row['wall_time']:,.0f} s", highlight=False, soft_wrap=True)
+            self.console.print(f"{which}{text}{success}  {row['wall_time']:,.0f} s", highlight=False, soft_wrap=True)
 
     def _warn(self, text: str) -> None:
         """Say it above the bar, and where errors go if there is none."""
@@ -108,6 +110,8 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         final, spread, step = evaluated[-1]
         best, _, best_step = max(evaluated, key=lambda item: item[0] or 0.0)
         lines.append(f"final return  [bold]{final:,.1f}[/] ± {spread:,.1f} at step {step:,.0f}")
+        if (rate := rows[-1].get("eval_success_rate")) is not None:
+            lines.append(f"final success [bold]{rate:.0%}[/]")
         lines.append(f"best return   [bold]{best:,.1f}[/] at step {best_step:,.0f}")
     lines.append(f"run folder    {folder}")
     lines.append(f"curve         {curve}")

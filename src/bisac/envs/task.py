@@ -11,14 +11,16 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv
 
 from bisac.envs.host.worker import quieten_mujoco
 from bisac.errors import BisacError
+from bisac.layout import layout_of
 from bisac.types import Spec
 
 Env = gym.Env[Any, Any]
-EnvSource = str | Callable[[], Env]
-"""An environment's registered id, or a function that makes one."""
+EnvSource = str | Callable[[], Env] | Env | VectorEnv[Any, Any, Any]
+"""An environment's registered id, a function that makes one, or what is there already: one, or a vector of them."""
 
 PAPER_TASKS = {
     "Swimmer-v5": "MuJoCo",
@@ -35,6 +37,13 @@ PAPER_TASKS = {
 """The paper's tasks in Gymnasium's current versions, and the simulator of each."""
 
 
+class Lent(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that belongs to somebody else, who will close it."""
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What to learn: an environment, and the arguments it is made with."""
@@ -45,7 +54,7 @@ class Task:
 
     def __post_init__(self):
         if self.args and not isinstance(self.source, str):
-            raise BisacError("a function that makes an environment takes no environment arguments; give it its own.")
+            raise BisacError("environment arguments are for an id; a function, or an environment, has its own.")
         parse_args(self.args)
 
     @property
@@ -53,15 +62,24 @@ class Task:
         """The arguments as Python's; the last of a key counts."""
         return parse_args(self.args)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one environment alone, of which no second can be made."""
+        return isinstance(self.source, gym.Env)
+
     def make(self, render_mode: str | None = None) -> Env:
         """Return one environment with flat observations; a clear error where it cannot be made or used."""
-        if isinstance(self.source, gym.Env):
+        if isinstance(self.source, VectorEnv):
             raise BisacError(
-                f"an environment was given, {self.source}; give its id, or a function that makes one: several are "
-                f"needed, to train in and to evaluate in."
+                "a vector environment is only trained in; give eval_env= an id, a function that makes an environment, "
+                "or one environment, to evaluate in."
             )
-        env = self._make_by_id(self.source, render_mode) if isinstance(self.source, str) else self.source()
-        _check_action_space(env, self.name(env))
+        if isinstance(self.source, str):
+            env = self._make_by_id(self.source, render_mode)
+        else:
+            env = Lent(self.source) if isinstance(self.source, gym.Env) else self.source()
+        check_action_space(env.action_space, self.name(env))
+        check_observation_space(env.observation_space, self.name(env))
         return _with_flat_observations(env, self.name(env))
 
     def name(self, env: Env) -> str:
@@ -76,7 +94,9 @@ class Task:
         assert isinstance(observations, spaces.Box)
         assert isinstance(actions, spaces.Box)
         low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (actions.low, actions.high))
-        return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args)
+        inner = env.env.observation_space if isinstance(env, gym.wrappers.FlattenObservation) else None
+        layout = None if inner is None else layout_of(inner)
+        return Spec(self.name(env), int(np.prod(observations.shape)), low, high, self.args, layout)
 
     def recipe(self, env: Env) -> tuple[Callable[[], Env], bool, bool]:
         """Return how another process makes one like `env`; whether it must be flattened; whether it is MuJoCo's."""
@@ -153,8 +173,8 @@ def _suggestion(env_id: str) -> str:
     return f"; did you mean {' or '.join(close)}" if close else "; 'bisac list' names some"
 
 
-def _check_action_space(env: Env, name: str) -> None:
-    actions = env.action_space
+def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:
+    """Return the action space of the environment of that name; refuse what continuous control cannot use."""
     if not isinstance(actions, spaces.Box) or not np.issubdtype(actions.dtype, np.floating):
         raise BisacError(f"'{name}' has the action space {actions}; bisac needs continuous actions (a float Box).")
     if not actions.is_bounded():
@@ -163,16 +183,21 @@ def _check_action_space(env: Env, name: str) -> None:
         width = actions.high.astype(np.float32) - actions.low.astype(np.float32)
     if not np.isfinite(width).all():
         raise BisacError(f"'{name}' has an action space too wide for float32, {actions}; wrap it in RescaleAction.")
+    return actions
 
 
-def _with_flat_observations(env: Env, name: str) -> Env:
-    """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
-    observations = env.observation_space
+def check_observation_space(observations: spaces.Space[Any], name: str) -> None:
+    """Refuse images."""
     shape = observations.shape or ()
     if isinstance(observations, spaces.Box) and (
         len(shape) > 2 or (len(shape) == 2 and observations.dtype == np.uint8)
     ):
         raise BisacError(f"'{name}' observes images {observations.shape}; bisac learns from vectors of features only.")
+
+
+def _with_flat_observations(env: Env, name: str) -> Env:
+    """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
+    observations = env.observation_space
     if isinstance(observations, spaces.Box) and len(observations.shape) == 1:
         return env
     if not observations.is_np_flattenable:

@@ -7,6 +7,7 @@ from bisac.figures.base import Made, PaperFigure, write_figure
 from bisac.figures.curves import CurvesFigure
 from bisac.figures.gradient import GradientFigure
 from bisac.figures.marginals import MarginalsFigure
+from bisac.figures.modes import ModesFigure
 from bisac.figures.projection import ProjectionFigure
 from bisac.figures.vdna import VdnAFigure
 
@@ -15,6 +16,7 @@ FIGURES: dict[str, type[PaperFigure]] = {
     "marginals": MarginalsFigure,
     "projection": ProjectionFigure,
     "vdna": VdnAFigure,
+    "modes": ModesFigure,
     "curves": CurvesFigure,
 }
 """Every figure's class, by the name of the figure."""

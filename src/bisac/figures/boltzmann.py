@@ -1,4 +1,4 @@
-"""The Boltzmann policy q(a|s) proportional to exp(Q(s, a) / alpha) of a VDN-a critic, exactly: by quadrature in all
+"""The Boltzmann policy q(a|s) proportional to exp(Q(s, a) / alpha) of a critic with marginals: by quadrature in all
 action dimensions at once, or by importance sampling where those are too many.
 
 Everything is of one state; map it over more. Distributions are masses on the nodes x_k of a `Grid` per dimension, where
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from bisac.nets.critics import Decomposed
+from bisac.figures.divided import Divided
 from bisac.ops.gaussian import TanhGaussian, log_tanh_slope
 from bisac.ops.quadrature import Grid
 
@@ -47,7 +47,7 @@ def exact_grid(bound: float, intervals: int) -> Grid:
 
 
 def q_on_product(
-    critic: Decomposed, obs: Float[Array, "obs"], actions: Float[Array, "act node"]
+    critic: Divided, obs: Float[Array, "obs"], actions: Float[Array, "act node"]
 ) -> Float[Array, "twin *nodes"]:
     """Return Q_j(s, a) of both twins on the product of each dimension's own nodes; one axis a dimension."""
     dims = len(actions)
@@ -62,7 +62,7 @@ def q_on_product(
         return critic.parts(tiled, action)[1]
 
     interaction = jnp.moveaxis(jax.lax.map(slab, actions[0]), 0, 1)  # all at once would not fit in memory
-    return separable + interaction.reshape(separable.shape)
+    return separable + interaction.reshape(-1, *separable.shape[1:])
 
 
 def outer_sum(rows: Float[Array, "act node"]) -> Float[Array, "*nodes"]:
@@ -81,7 +81,7 @@ def boltzmann(q: Float[Array, "*nodes"], alpha: Float[Array, ""], grid: Grid) ->
 
 
 def separable_marginals(
-    critic: Decomposed, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid
+    critic: Divided, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid
 ) -> Float[Array, "act node"]:
     """Return the log mass of the marginals q_i as VDN-a has them: exp(Q_i / alpha), with the mean of the twins' Q_i."""
     curves = critic.marginals.curves(obs[None], jnp.tanh(jnp.asarray(grid.nodes)))[:, :, 0].mean(axis=0)
@@ -89,7 +89,7 @@ def separable_marginals(
 
 
 def importance_marginals(
-    critic: Decomposed, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid, key: Key[Array, ""], count: int
+    critic: Divided, obs: Float[Array, "obs"], alpha: Float[Array, ""], grid: Grid, key: Key[Array, ""], count: int
 ) -> Weighted:
     """Return the true marginals from `count` draws of the product of VDN-a's.
 
@@ -140,7 +140,7 @@ def forward_kl(target: Boltzmann, policy: TanhGaussian, grid: Grid) -> Float[Arr
 
 
 def reverse_kl(
-    critic: Decomposed,
+    critic: Divided,
     obs: Float[Array, "obs"],
     alpha: Float[Array, ""],
     log_partitions: Float[Array, "target"],

@@ -18,7 +18,7 @@ from bisac.figures.boltzmann import (
     separable_marginals,
     total_variation,
 )
-from bisac.nets.critics import Decomposed
+from bisac.figures.divided import Divided
 from bisac.ops.quadrature import Grid
 
 VARIATION_ACTIONS = 512
@@ -48,7 +48,7 @@ class Comparison(NamedTuple):
 
 @partial(jax.jit, static_argnames=("dims", "grid", "samples", "exactly"))
 def compare(
-    critic: Decomposed,
+    critic: Divided,
     obs: Float[Array, "obs"],
     alpha: Float[Array, ""],
     key: Key[Array, ""],

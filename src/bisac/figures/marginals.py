@@ -1,4 +1,4 @@
-"""The figure that tells whether VDN-a's marginals are the true ones, on a run's own critic and states."""
+"""The figure that tells whether a run's marginals are the true ones, on a run's own critic and states."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MarginalsFigure(PaperFigure):
-    """VDN-a's marginals against the true ones of exp(Q / alpha), on states of a run's memory.
+    """A run's marginals against the true ones of exp(Q / alpha), on states of its memory.
 
     RUN is a run folder (all checkpoints that it keeps: the last two) or a checkpoint's folder; give several to compare
     them, such as one run trained with --decomposition residual and one with joint. The truth is by quadrature in all
-    action dimensions where those are at most three; else by importance sampling from the product of VDN-a's marginals,
+    action dimensions where those are at most three; else by importance sampling from the product of the estimates,
     which the numbers check against quadrature where both are possible. States and the effective sample size are in the
     numbers, with the errors of means and standard deviations, their correlations, total variation and KL.
     """
@@ -113,7 +113,7 @@ def _draw_median_state(row: np.ndarray, one: Comparison, grid: Grid) -> None:
     for i, axes in enumerate(row):
         true, estimated = np.asarray(one.truth[example, i]), np.asarray(one.estimate[example, i])
         draw_truth(axes, true, grid)
-        axes.plot(grid.nodes, density(estimated, grid), color=COLOURS["bisac"], ls="--", label="VDN-a")
+        axes.plot(grid.nodes, density(estimated, grid), color=COLOURS["bisac"], ls="--", label="estimate")
         fit_to(axes, [support(true, grid), support(estimated, grid)], grid)
 
 
@@ -123,7 +123,7 @@ def _draw_moments(pair: np.ndarray, of: MarginalMoments, over_all: dict[str, Any
         pair, ("mean", "std"), (of.mean, of.std), (of.true_mean, of.true_std), strict=True
     ):
         note = f"r = {over_all[f'{name}_correlation']:.2f}"
-        draw_against(axes, np.asarray(truth), np.asarray(estimate), note, ylabel=f"VDN-a {name}")
+        draw_against(axes, np.asarray(truth), np.asarray(estimate), note, ylabel=f"estimated {name}")
 
 
 def _draw_parts(axes: "Axes", parts: dict[str, Any]) -> None:

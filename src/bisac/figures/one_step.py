@@ -15,8 +15,8 @@ from jaxtyping import Array, Float, Key
 from bisac.algos import SAC, BidirectionalSAC, ForwardSACActor
 from bisac.algos.soft import SoftState
 from bisac.figures.boltzmann import boltzmann, forward_kl, moments, q_on_product, reverse_kl
+from bisac.figures.divided import Divided, divided
 from bisac.nets.actors import ProjectedActor, projected_gaussian
-from bisac.nets.critics import Decomposed
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import projection_loss, reverse_kl_loss
 from bisac.ops.projection import Projection
@@ -56,8 +56,8 @@ def one_step_policies(
 
     Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser.
     """
-    critic, alpha, optimiser = state.critic.fixed, state.alpha, algo.adam(algo.actor_lr)
-    assert isinstance(critic, Decomposed)
+    critic, alpha, optimiser = divided(state), state.alpha, algo.adam(algo.actor_lr)
+    assert critic is not None
     projected = ProjectedActor(critic.marginals, state.temperature.model, grid)(obs)
 
     def policy(model: Any) -> TanhGaussian:
@@ -78,7 +78,7 @@ def one_step_policies(
 
 @partial(jax.jit, static_argnames="grid")
 def distances(
-    critic: Decomposed, obs: Float[Array, "obs"], alpha: Float[Array, ""], policies: TanhGaussian, grid: Grid
+    critic: Divided, obs: Float[Array, "obs"], alpha: Float[Array, ""], policies: TanhGaussian, grid: Grid
 ) -> Distances:
     """Return the distances of the given policies of one state, and of the exact projection after them."""
     dims = policies.mean.shape[-1]

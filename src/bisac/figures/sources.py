@@ -1,4 +1,4 @@
-"""Checkpoints as the figures see them: a VDN-a critic, its temperature, and states that the run has been in.
+"""Checkpoints as the figures see them: a critic with marginals, its temperature, and states that the run has been in.
 
 No figure reads a checkpoint in another way, and none needs its environment.
 """
@@ -15,7 +15,7 @@ from bisac.algos import algorithm_name
 from bisac.algos.projecting import Projecting
 from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
-from bisac.nets.critics import Decomposed
+from bisac.figures.divided import Distilled, Divided, divided, division
 from bisac.ops.quadrature import Grid
 from bisac.runs.checkpoint.contents import Learned, load_learned
 from bisac.sweeps.folders import find_checkpoints
@@ -24,7 +24,7 @@ from bisac.types import Transition
 
 @dataclass(frozen=True)
 class Source:
-    """One checkpoint of a run with a VDN-a critic."""
+    """One checkpoint of a run whose critic has marginals."""
 
     path: Path
     """The checkpoint's folder."""
@@ -41,10 +41,10 @@ class Source:
         return self.learned.agent
 
     @property
-    def critic(self) -> Decomposed:
-        """The online critics; normalised ones at their running moments."""
-        critic = self.state.critic.fixed
-        assert isinstance(critic, Decomposed)
+    def critic(self) -> Divided:
+        """The online critics, with their marginals."""
+        critic = divided(self.state)
+        assert critic is not None
         return critic
 
     @property
@@ -68,7 +68,8 @@ class Source:
         algo = self.learned.algo
         if not isinstance(algo, Projecting):
             return Grid()
-        return Grid(algo.integration_bound, algo.simpson_intervals, algo.chebyshev_points)
+        points = 0 if isinstance(self.critic, Distilled) else algo.chebyshev_points
+        return Grid(algo.integration_bound, algo.simpson_intervals, points)
 
     def batch(self, count: int, seed: int) -> Transition:
         """Return transitions drawn from the replay memory without repetition, as the networks see them."""
@@ -88,7 +89,7 @@ class Source:
             "checkpoint": self.path,
             "env": self.learned.spec.env_id,
             "algo": algorithm_name(algo),
-            "decomposition": self.critic.decomposition,
+            "decomposition": division(self.critic),
             "step": self.step,
             "alpha": self.unit * float(self.alpha),
         }
@@ -99,12 +100,13 @@ def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
     if not runs:
         raise BisacError(f"'bisac figure {command}' needs one RUN or more: run folders or checkpoints' folders.")
     found = [(run, checkpoint) for run in runs for checkpoint in find_checkpoints(run)]
-    learned = [_with_vdn_a(run, load_learned(checkpoint)) for run, checkpoint in found]
+    learned = [load_learned(checkpoint) for _, checkpoint in found]
+    critics = [_divided(run, one) for (run, _), one in zip(found, learned, strict=True)]
     tasks = sorted({one.spec.env_id for one in learned})
     if len(tasks) > 1:
         raise BisacError(f"the runs are of different tasks ({', '.join(tasks)}); draw a figure for each.")
     labels = [
-        f"{one.agent.critic.model.decomposition}, {c.step:,} steps" for one, (_, c) in zip(learned, found, strict=True)
+        f"{division(critic)}, {checkpoint.step:,} steps" for critic, (_, checkpoint) in zip(critics, found, strict=True)
     ]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({run.name})" for label, (run, _) in zip(labels, found, strict=True)]
@@ -114,12 +116,12 @@ def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
     ]
 
 
-def _with_vdn_a(run: Path, learned: Learned) -> Learned:
-    """Refuse what has no VDN-a critic."""
-    state = learned.agent
-    if not (isinstance(state, SoftState) and isinstance(state.critic.model, Decomposed)):
+def _divided(run: Path, learned: Learned) -> Divided:
+    """Refuse what has no marginals."""
+    critic = divided(learned.agent) if isinstance(learned.agent, SoftState) else None
+    if critic is None:
         raise BisacError(
-            f"{run} has no VDN-a critic (its algorithm is {algorithm_name(learned.algo)}); train with --critic "
-            f"vdn-a, which bisac and sac take, or with a Forward SAC."
+            f"{run} has no marginals (its algorithm is {algorithm_name(learned.algo)}); train bisac, a Forward SAC, "
+            f"or sac with --critic vdn-a."
         )
-    return learned
+    return critic

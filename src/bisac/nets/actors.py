@@ -89,33 +89,6 @@ class ProjectedActor(TanhGaussianActor):
         return projected_gaussian(self.project(obs))
 
 
-class CorrectedActor(TanhGaussianActor):
-    """The projection plus a learned correction (d, c): mean = mean* + d, log std = log std* + c."""
-
-    projected: ProjectedActor
-    """The projection."""
-    correction: MLP
-    """The network of (d, c)."""
-
-    @staticmethod
-    def init_correction(
-        key: Key[Array, ""], obs_dim: int, action_dim: int, hidden: Sequence[int], activation: Activation
-    ) -> MLP:
-        """Return a network whose output starts near zero, so that training starts at the projection."""
-        mlp = MLP.init(key, (obs_dim, *hidden, 2 * action_dim), activation)
-        return eqx.tree_at(lambda m: (m.weights[-1], m.biases[-1]), mlp, replace_fn=lambda leaf: 0.01 * leaf)
-
-    @staticmethod
-    def offsets(output: Float[Array, "batch out"]) -> tuple[Float[Array, "batch act"], Float[Array, "batch act"]]:
-        """Return (d, c), read from the network's output, with c within (-2, 2)."""
-        d, c = jnp.split(output, 2, axis=-1)
-        return d, 2.0 * jnp.tanh(0.5 * c)
-
-    def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
-        """Return the corrected Gaussian at each observation."""
-        return corrected_gaussian(self.projected(obs), *self.offsets(jax.vmap(self.correction)(obs)))
-
-
 class DeterministicActor(Actor):
     """DDPG's actor: a network under tanh; it explores by adding noise to what it would do."""
 
@@ -189,13 +162,6 @@ def projected_gaussian(projection: Projection) -> TanhGaussian:
     """Return the policy that a projection describes, its log standard deviation kept in bounds."""
     least = jnp.exp(2.0 * LOG_STD_MIN)
     return TanhGaussian(projection.mean, _bounded(0.5 * jnp.log(jnp.maximum(projection.var, least))))
-
-
-def corrected_gaussian(
-    projected: TanhGaussian, d: Float[Array, "batch act"], c: Float[Array, "batch act"]
-) -> TanhGaussian:
-    """Return the projected policy with its mean moved by d and its log standard deviation by c."""
-    return TanhGaussian(projected.mean + d, _bounded(projected.log_std + c))
 
 
 def _bounded(log_std: Float[Array, "*n"]) -> Float[Array, "*n"]:

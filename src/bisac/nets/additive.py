@@ -43,8 +43,11 @@ class Additive(eqx.Module):
         self, obs: Float[Array, "batch obs"], actions: Float[Array, "point"]
     ) -> Float[Array, "1 act batch point"]:
         """Return Q_i(s, .) at the same actions for every state; the leading axis is there for VDN-a's twins."""
-        values = jax.vmap(self.trunk)(obs).reshape(len(obs), -1, NODES)
-        return jnp.einsum("bnk,pk->nbp", values, hats(actions))[None]
+        return jnp.einsum("bnk,pk->nbp", self.values(obs), hats(actions))[None]
+
+    def values(self, obs: Float[Array, "batch obs"]) -> Float[Array, "batch act node"]:
+        """Return the values at the nodes."""
+        return jax.vmap(self.trunk)(obs).reshape(len(obs), -1, NODES)
 
 
 def hats(action: Float[Array, "*n"]) -> Float[Array, "*n node"]:

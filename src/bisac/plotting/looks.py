@@ -1,6 +1,6 @@
 """How a contestant looks and is called, whatever the picture: its label, colour and line.
 
-A contestant is known here by its words alone, the algorithm's name and then its settings: ("bisac", "correction").
+A contestant is known here by its words alone, the algorithm's name and then its settings: ("bisac", "kl").
 """
 
 from collections.abc import Iterable

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
 from bisac.errors import BisacError
+from bisac.layout import flattened, is_flat
 from bisac.machine import own_version
 from bisac.nets.actors import Actor
 from bisac.nets.scaled import Statistics, scaled_actor
@@ -38,14 +39,8 @@ class Policy:
         episode_start: np.ndarray | None = None,  # noqa: ARG002
         deterministic: bool = True,
     ) -> tuple[np.ndarray, None]:
-        """Return the action for one observation, or the actions for a batch of them."""
-        try:
-            obs = np.asarray(observation, np.float32)
-        except (TypeError, ValueError) as error:  # the environment's own dictionary, say
-            raise BisacError(
-                f"this policy takes observations as arrays of {self.spec.obs_dim} numbers; those of other spaces as "
-                f"gymnasium.spaces.flatten(env.observation_space, observation) gives them ({error})."
-            ) from error
+        """Return the action for one observation of the environment, or the actions for a batch of them."""
+        obs = self._vector(observation)
         if obs.ndim not in (1, 2) or obs.shape[-1] != self.spec.obs_dim:
             raise BisacError(
                 f"this policy takes observations of {self.spec.obs_dim} numbers ({self.spec.env_id}), "
@@ -56,14 +51,25 @@ class Policy:
         scaled = self.spec.to_box(action)
         return (scaled if obs.ndim == 2 else scaled[0]), None
 
+    def _vector(self, observation: Any) -> np.ndarray:
+        """Return an observation, or a batch of them, flattened; one that is flat already stays as it is."""
+        layout = self.spec.layout
+        try:
+            if layout is None or is_flat(layout, observation, self.spec.obs_dim):
+                return np.asarray(observation, np.float32)
+            return flattened(layout, observation)
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            takes = (
+                f"arrays of {self.spec.obs_dim} numbers"
+                if layout is None
+                else "the environment's own, one or a batch, or flattened by gymnasium.spaces.flatten"
+            )
+            raise BisacError(f"this policy takes observations of {self.spec.env_id}: {takes} ({error}).") from error
+
     def check_fits(self, spec: Spec) -> None:
         """Refuse an environment that this policy was not trained for."""
         if (self.spec.obs_dim, self.spec.action_dim) != (spec.obs_dim, spec.action_dim):
-            raise BisacError(
-                f"this policy was trained on {self.spec.env_id} ({self.spec.obs_dim} observations, "
-                f"{self.spec.action_dim} actions) and does not fit {spec.env_id} ({spec.obs_dim} observations, "
-                f"{spec.action_dim} actions)."
-            )
+            raise BisacError(f"this policy was trained on {self.spec.sizes} and does not fit {spec.sizes}.")
 
     def to_bytes(self) -> bytes:
         """Return the content of a policy file."""
@@ -72,6 +78,7 @@ class Policy:
             "version": VERSION,
             "written_by": own_version(),
             "algo": algorithm_name(self.algo),
+            **module_of(self.algo),
             "settings": dataclasses.asdict(self.algo),
             "spec": dataclasses.asdict(self.spec),
         }
@@ -100,12 +107,12 @@ def load_policy(path: Path) -> Policy:
         )
     try:
         spec = Spec.from_json(metadata["spec"])
-        algo = algorithm_from_json(metadata["algo"], metadata["settings"])
+        algo = algorithm_from_json(metadata["algo"], metadata["settings"], metadata.get("algo_module"))
         key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
         skeleton = jax.eval_shape(partial(_fresh_actor, algo, spec), key)
         jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
     except Exception as error:  # whatever a stranger's settings make of the networks
-        raise BisacError(f"{path} has settings that this bisac does not know: {error}.") from error
+        raise BisacError(f"{path} has settings that this bisac does not know: {str(error).rstrip('.')}.") from error
     return Policy(spec, algo, unpack_arrays(content, skeleton, path))
 
 

@@ -62,6 +62,7 @@ def _result(data: SweepData, env: str, name: str, reference: str) -> TaskResult:
             for run in (runs if others else [])
         ],
         [float(run.evaluations.seconds[-1]) for run in runs],
+        [rate for run in runs if (rate := run.evaluations.success_rate) is not None],
     )
 
 

@@ -1,6 +1,6 @@
 """All numbers that a report says of a sweep, as plain data: analyse makes them, page, figures and tables show them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -68,6 +68,13 @@ class TaskResult:
     """The step at which each complete run reached the reference's final score; infinity if it did not."""
     seconds: list[float]
     """The wall-clock time of each complete run."""
+    successes: list[float] = field(default_factory=list)
+    """The final success rate of each complete run whose task tells it."""
+
+    @property
+    def success_rate(self) -> float | None:
+        """The mean final success rate; None where the task does not tell."""
+        return float(np.mean(self.successes)) if self.successes else None
 
     @property
     def median_reached(self) -> float:

@@ -27,6 +27,7 @@ def result_rows(analysis: Analysis) -> list[dict[str, Any]]:
             "seeds_that_reached_reference": sum(math.isfinite(steps) for steps in result.reached),
             "median_steps_to_reference": _finite(result.median_reached) if result.reached else None,
             "median_seconds": round(result.median_seconds, 1),
+            "success_rate": result.success_rate,
         }
         for result in analysis.results
     ]
@@ -62,6 +63,7 @@ def run_rows(analysis: Analysis) -> list[dict[str, Any]]:
             "steps": run.evaluations.taken,
             "final_score": final_score(run) if run.complete else None,
             "seconds": round(float(run.evaluations.seconds[-1]), 1) if len(run.evaluations) else None,
+            "final_success_rate": run.evaluations.success_rate if run.complete else None,
         }
         for run in analysis.data.runs
     ]

@@ -68,12 +68,17 @@ def _row(result: TaskResult, analysis: Analysis) -> str:
         escape(result.env),
         escape(analysis.looks[result.contestant].label),
         f"{result.seeds}" + (f" <small>of {result.planned}</small>" if result.seeds < result.planned else ""),
-        with_interval(result.score, ",.1f"),
+        with_interval(result.score, ",.1f") + _success(result),
         *_compared(result, analysis, "+,.1f"),
         f"{steps} <small>{reached}/{result.seeds}</small>" if result.reached else "",
         f"{result.median_seconds / 60:,.1f}",
     ]
     return _cells(result.contestant, cells)
+
+
+def _success(result: TaskResult) -> str:
+    """Return the share of final evaluations that succeeded, where the task tells it."""
+    return "" if result.success_rate is None else f"<br><small>success {result.success_rate:.0%}</small>"
 
 
 def _aggregate_row(aggregate: Aggregate, analysis: Analysis) -> str:

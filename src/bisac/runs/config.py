@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bisac.algos import Algorithm, algorithm_from_json, algorithm_name
+from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
 from bisac.errors import BisacError
 from bisac.runs.folder import provenance
 from bisac.runs.settings import Settings
@@ -22,6 +22,7 @@ def to_config(env_id: str, algo: Algorithm[Any], settings: Settings) -> dict[str
         "format": 1,
         "env": env_id,
         "algo": algorithm_name(algo),
+        **module_of(algo),
         "hyperparameters": dataclasses.asdict(algo),
         "run": run,
     }
@@ -34,7 +35,7 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], Settings]:
         out = run.pop("out", None)
         env_arg = tuple(run.pop("env_arg", ()))
         settings = Settings(**run, out=Path(out) if out else None, env_arg=env_arg)
-        return algorithm_from_json(config["algo"], config["hyperparameters"]), settings
+        return algorithm_from_json(config["algo"], config["hyperparameters"], config.get("algo_module")), settings
     except (AttributeError, KeyError, TypeError) as error:
         raise BisacError(f"config.json is not one of this bisac's: {error!r}.") from error
 

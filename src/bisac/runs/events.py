@@ -4,12 +4,15 @@ The display, sweeps, trackers and a user's own loop all consume the same events.
 `run` says which one is meant, counted from 0; whatever is told has been written before.
 """
 
-from collections.abc import Generator, Iterator
+import signal
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bisac.collect.collector import Evaluation
 from bisac.policies.policy import Policy
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import Row
@@ -39,6 +42,8 @@ class EpisodeEnded(NamedTuple):
     step: int
     episode_return: float
     episode_length: int
+    info: Mapping[str, Any] = MappingProxyType({})
+    """What the environment told with the last step: the statistics of wrappers, whether it succeeded, and so on."""
 
 
 class Evaluated(NamedTuple):
@@ -50,6 +55,13 @@ class Evaluated(NamedTuple):
     """The return of each episode."""
     lengths: np.ndarray
     """The steps of each episode."""
+    successes: np.ndarray | None = None
+    """Which episodes succeeded; None where the environment does not tell."""
+
+    @property
+    def success_rate(self) -> float:
+        """The share of episodes that succeeded; not a number where the environment does not tell."""
+        return Evaluation(self.returns, self.lengths, self.successes).success_rate
 
 
 class Logged(NamedTuple):
@@ -85,6 +97,13 @@ class Outcome(NamedTuple):
     """The signal that stopped it early, if one did."""
     resumable: bool
     """Whether there is a checkpoint to go on from."""
+
+    def pass_on_signal(self) -> None:
+        """Raise what the signal that ended the run early asks for, now that everything is saved."""
+        if self.stopped_by == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.stopped_by is not None:
+            raise SystemExit(128 + self.stopped_by)
 
 
 class Finished(NamedTuple):

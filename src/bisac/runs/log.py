@@ -11,6 +11,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboardX.summary import scalar
 
+from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder
 from bisac.runs.record import Record
 from bisac.storage import read_file, write_atomic, write_from
@@ -19,6 +20,8 @@ Row = dict[str, float | None]
 """One line of the log: None where there is nothing to tell yet."""
 
 LEADING = ("step", "wall_time", "eval_return", "eval_return_std", "episode_return", "episode_length", "inexact_resumes")
+SUCCESS = ("eval_success_rate", "success_rate")
+"""Columns of environments that tell whether an episode succeeded."""
 
 
 class Log:
@@ -33,13 +36,15 @@ class Log:
         self._best_written = b""
         self._pending: list[tuple[Row, float]] = []
         self._step = self._written = 0
+        self._ours: set[str] = set()
         self._events: EventsWriter | None = None
 
     def open(self, record: Record, metrics: list[str], step: int) -> None:
         """Begin to write down a record, which may be that of an interrupted run, with these metrics in its rows."""
-        self.columns, self._record, self._step = [*LEADING, *sorted(metrics)], record, step
+        self._record, self._step, self._ours = record, step, {*LEADING, *SUCCESS, *metrics}
         if not record.progress:
-            record.progress = _line(self.columns)
+            record.progress = _line([*LEADING, *sorted(metrics)])
+        self.columns = next(csv.reader(io.StringIO(record.progress)))
         # As the record has it: whatever an interrupted run wrote after it was saved is told again.
         write_atomic(self._folder.progress, record.progress.encode())
         self._written = len(record.progress.encode())
@@ -49,7 +54,8 @@ class Log:
             self._folder.best.unlink(missing_ok=True)
 
     def add(self, row: Row) -> None:
-        """Add a row to the record."""
+        """Add a row to the record; what is new in it gets a column."""
+        self._widen([name for name in row if name not in self.columns])
         values = [row.get(name) for name in self.columns]
         self._record.progress += _line(["" if value is None else repr(value) for value in values])
         self._pending.append((row, time.time()))
@@ -57,10 +63,31 @@ class Log:
     def flush(self) -> None:
         """Bring the files up to the record."""
         content = self._record.progress.encode()
-        write_from(self._folder.progress, self._written, content[self._written :])  # over a line that a full disk tore
+        if self._written:
+            write_from(
+                self._folder.progress, self._written, content[self._written :]
+            )  # over a line that a full disk tore
+        else:
+            write_atomic(self._folder.progress, content)
         self._written = len(content)
         self._write_best()
         self._write_events()
+
+    def check_own(self, name: str) -> None:
+        """Refuse a name that a user cannot give to a column."""
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise BisacError(f"a logged value needs a name of printable characters, not {name!r}.")
+        if name in self._ours:
+            raise BisacError(f"'{name}' is a column that bisac fills itself; log under another name.")
+
+    def _widen(self, names: list[str]) -> None:
+        """Add columns to all that was told so far, which had nothing to tell there."""
+        if names:
+            self.columns = [*self.columns, *names]
+            _, *lines = self._record.progress.splitlines()
+            rows = [f"{line}{',' * len(names)}\n" for line in lines]
+            self._record.progress = _line(self.columns) + "".join(rows)
+            self._written = 0
 
     def close(self) -> None:
         """Finish the event file."""
@@ -115,6 +142,8 @@ def read_log(folder: RunFolder) -> list[Row]:
 
 
 def _tag(name: str) -> str:
-    """TensorBoard groups by the part before the slash."""
+    """TensorBoard groups by the part before the slash; a user may have set one."""
+    if "/" in name:
+        return name
     group, found, rest = name.partition("_")
     return f"{group}/{rest}" if found and group in ("eval", "episode", "projection", "penalty") else f"train/{name}"

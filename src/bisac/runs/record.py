@@ -19,6 +19,10 @@ class Record:
     """Returns of the episodes that ended since the last row."""
     lengths: list[int] = field(default_factory=list)
     """Lengths of these episodes."""
+    successes: int | None = None
+    """How many of these episodes succeeded; None where the environment has not told so far."""
+    logged: dict[str, list[float]] = field(default_factory=dict)
+    """What the user logged since the last row, by the name of its column."""
     inexact_resumes: int = 0
     """How often an environment did not come back as it was."""
     owes_evaluation: bool = False

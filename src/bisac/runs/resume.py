@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bisac.algos import Algorithm
 from bisac.collect.collector import Collector
 from bisac.collect.dispatch import Source, source_name
+from bisac.envs.task import EnvSource
 from bisac.errors import BisacError
 from bisac.machine import offer_devices, tune_process
 from bisac.policies.policy import load_policy
@@ -22,7 +23,7 @@ from bisac.runs.record import Record
 from bisac.runs.run import Run
 from bisac.runs.session import Session
 from bisac.runs.settings import Settings
-from bisac.runs.start import begun, opened
+from bisac.runs.start import Attach, begun, opened
 from bisac.types import require_float32
 
 
@@ -49,22 +50,30 @@ def resume(
     steps: int | None = None,
     checkpoint_every: int | None = None,
     source: Source | None = None,
+    eval_env: EnvSource | None = None,
+    attach: Attach | None = None,
 ) -> EventStream:
     """Return the events of a run that goes on from its folder, or of several that were started side by side.
 
     Only how long, and how often it is saved, may change. `source` is needed where the run was trained on something
-    other than an id.
+    other than an id, and `eval_env` where it was evaluated in such another. `attach` is given the session before its
+    first step.
     """
-    return EventStream(_resume(paths, steps, checkpoint_every, source))
+    changes = {"steps": steps, "checkpoint_every": checkpoint_every}
+    return EventStream(_resume(paths, changes, source, eval_env, attach))
 
 
 def _resume(
-    paths: Sequence[Path], steps: int | None, checkpoint_every: int | None, source: Source | None
+    paths: Sequence[Path],
+    changes: dict[str, int | None],
+    source: Source | None,
+    eval_env: EnvSource | None,
+    attach: Attach | None,
 ) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
     offer_devices(len(paths))
-    changes = {"steps": steps, "checkpoint_every": checkpoint_every}
+    steps = changes["steps"]
     with ExitStack() as held:
         found: list[Found] = []
         for path in paths:
@@ -82,9 +91,10 @@ def _resume(
         for each in found:
             _check_changes(each, steps)
         first = found[0]
-        made_of = source or _id_of(first)
+        made_of = _id_of(first) if source is None else source
+        judged_in = _judged_in(first) if eval_env is None else eval_env
         seeds = [each.settings.seed for each in found]
-        with closing(opened(made_of, first.algo, first.settings, seeds)) as collector:
+        with closing(opened(made_of, first.algo, first.settings, seeds, judged_in)) as collector:
             session, told = _restored(collector, found)
             yield from told
             for each, run in zip(found, session.runs, strict=True):
@@ -94,7 +104,7 @@ def _resume(
             if session.state.step < first.settings.steps:
                 for each in found:  # of an earlier stop; its checkpoint has it
                     each.folder.policy.unlink(missing_ok=True)
-            yield from begun(session)
+            yield from begun(session, attach)
 
 
 def _find(folder: RunFolder, changes: dict[str, int]) -> Found:
@@ -210,9 +220,20 @@ def _id_of(found: Found) -> str:
     return env
 
 
+def _judged_in(found: Found) -> str | None:
+    """Return the id that a run was evaluated in, if that was another than it was trained on; refuse to guess it."""
+    if (source := found.recorded.get("eval_env_source")) is not None:
+        raise BisacError(
+            f"{found.folder.path} was evaluated in {source}, which is no id of an environment; give it again: "
+            f"bisac.resume({str(found.folder.path)!r}, env=..., eval_env=...)."
+        )
+    return found.recorded.get("eval_env")
+
+
 def _sources(found: Found, source: Source | None, step: int) -> dict[str, Any]:
     """Return what config.json says of where the environments came from: at the start, and at each resume since."""
-    began = {"env_source": found.recorded["env_source"]} if "env_source" in found.recorded else {}
+    names = ("env_source", "eval_env", "eval_env_source")
+    began = {name: found.recorded[name] for name in names if name in found.recorded}
     history = list(found.recorded.get("resumed_with", []))
     if source is not None:
         last = history[-1]["env_source"] if history else began.get("env_source")

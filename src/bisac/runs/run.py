@@ -12,7 +12,7 @@ from bisac.policies.policy import Policy
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.events import Outcome, Warned
 from bisac.runs.folder import RunFolder
-from bisac.runs.log import Log, Row, mean_or_none, read_progress
+from bisac.runs.log import SUCCESS, Log, Row, mean_or_none, read_progress
 from bisac.runs.record import Record
 from bisac.runs.settings import Settings
 from bisac.storage import write_atomic
@@ -43,10 +43,23 @@ class Run:
             "episode_length": mean_or_none(record.lengths),
             "inexact_resumes": record.inexact_resumes,
         } | metrics
-        record.returns, record.lengths, record.owes_evaluation = [], [], False
+        row |= self._successes(evaluation) | {name: mean_or_none(values) for name, values in record.logged.items()}
+        record.returns, record.lengths, record.logged, record.owes_evaluation = [], [], {}, False
         if record.best_return is None or mean > record.best_return:
             record.best_return, record.best_policy = mean, policy.to_bytes()
         self.log.add(row)
+        return row
+
+    def _successes(self, evaluation: Evaluation) -> Row:
+        """Return what a row tells of success, where the environment has ever told; who is silent then has failed."""
+        record, row, (judged, trained) = self.record, {}, SUCCESS
+        if evaluation.successes is not None:
+            row[judged] = evaluation.success_rate
+        elif judged in self.log.columns:
+            row[judged] = 0.0
+        if record.successes is not None:
+            row[trained] = record.successes / len(record.returns) if record.returns else None
+            record.successes = 0
         return row
 
     def flush(self, step: int) -> list[Warned]:

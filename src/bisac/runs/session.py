@@ -5,8 +5,8 @@ It knows a collector, and not where environments live.
 
 import time
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, SupportsFloat
 
 from bisac.algos import Algorithm
 from bisac.collect.collector import Collector, Episode, State
@@ -16,6 +16,7 @@ from bisac.collect.learning import (
     current_policy,
     mean_metrics,
 )
+from bisac.errors import BisacError
 from bisac.policies.policy import Policy
 from bisac.runs.checkpoint.checkpoints import common_step
 from bisac.runs.events import (
@@ -72,23 +73,43 @@ class Session:
             self._algo, self.collector.spec, self.collector.learning(self.state, run, remembered=False)
         )
 
+    def log(self, values: Mapping[str, SupportsFloat], run: int = 0) -> None:
+        """Let the next row of a run's log tell the mean of what is logged under each name until then."""
+        log, logged = self.runs[run].log, self.runs[run].record.logged
+        for name, value in values.items():
+            log.check_own(name)
+            try:
+                number = float(value)
+            except (TypeError, ValueError) as error:
+                raise BisacError(f"'{name}' was logged as {value!r}, which is no number.") from error
+            logged.setdefault(name, []).append(number)
+
     def _train(self, requests: list[int]) -> Iterator[Event]:
-        steps, pause = self.settings.steps, 0
-        self._mark = time.monotonic()
-        yield from self._evaluate()  # where the last one failed
-        while (before := self.state.step) < steps:
+        """Advance, and do what is due. What has happened is told before it is saved, for the consumer may log more."""
+        pause, to_save = 0, False
+        yield from self._due_evaluation()  # where the last one failed
+        while (before := self.state.step) < self.settings.steps or self._owes_evaluation or to_save:
             self._mark = time.monotonic()  # what the events' consumer did since is not training
             if before >= pause:
                 pause = self._next_pause(before)
             self.state, ended = self.collector.advance(self.state, pause)
             happened = self._note(ended)
-            if self.state.step >= pause or requests:
-                happened += self._pause(before, requests)
+            over = self.state.step >= self.settings.steps
+            to_save |= over or self._passed(self.settings.checkpoint_every, before)
+            if over or self._passed(self.settings.evaluation_interval, before):
+                for run in self.runs:
+                    run.record.owes_evaluation = True
             self._count_time()
             yield from happened
+            yield from self._due_evaluation()
             yield Advanced(self.state.step)
-            if requests:  # it may have come since, and then this step is not saved yet
-                yield from self._save(last=True)
+            if requests or (to_save and self.collector.at_rest(self.state)):
+                self._mark = time.monotonic()
+                saved = self._save(last=over or bool(requests))
+                self._count_time()
+                to_save = False
+                yield from saved
+            if requests:
                 return
 
     def _next_pause(self, step: int) -> int:
@@ -105,32 +126,34 @@ class Session:
             for episode in episodes:
                 record.returns.append(episode.total_reward)
                 record.lengths.append(episode.length)
+                if episode.success is not None:
+                    record.successes = (record.successes or 0) + episode.success
                 happened.append(EpisodeEnded(index, self.state.step, *episode))
         return happened
 
-    def _pause(self, before: int, requests: list[int]) -> list[Event]:
-        """Do what is due since the step before, or asked for: evaluate, save."""
-        settings, happened = self.settings, []
-        over = self.state.step >= settings.steps
-        if over or self._passed(settings.evaluation_interval, before):
-            self._count_time()
-            for run in self.runs:
-                run.record.owes_evaluation = True
-            happened += self._evaluate()
-        every = settings.checkpoint_every
-        if over or requests or (every and self._passed(every, before)):
-            happened += self._save(last=over or bool(requests))
-        return happened
-
     def _passed(self, interval: int, before: int) -> bool:
-        """Return whether a multiple of the interval was reached since the step before."""
-        return self.state.step // interval > before // interval
+        """Return whether a multiple of the interval, if there is one, was reached since the step before."""
+        return interval > 0 and self.state.step // interval > before // interval
+
+    @property
+    def _owes_evaluation(self) -> bool:
+        return any(run.record.owes_evaluation for run in self.runs)
 
     def _count_time(self) -> None:
         now = time.monotonic()
         for run in self.runs:
             run.record.seconds += now - self._mark
         self._mark = now
+
+    def _due_evaluation(self) -> list[Event]:
+        """Evaluate where it is due, and this is a moment for it."""
+        if not self._owes_evaluation or not self.collector.at_rest(self.state):
+            return []
+        self._mark = time.monotonic()
+        happened = self._evaluate()
+        self.state = self.collector.rejoined(self.state)
+        self._count_time()
+        return happened
 
     def _evaluate(self) -> list[Event]:
         """Evaluate the policy of each run that owes it, and add a row to its log."""

@@ -1,7 +1,7 @@
 """Starting runs: everything is checked before anything is written, then the session's events follow."""
 
 import dataclasses
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from bisac.algos import Algorithm, OffPolicy, algorithm_name
 from bisac.collect.collector import Collector, Request
 from bisac.collect.dispatch import Source, open_collector, source_name
 from bisac.collect.memory import check_memory
+from bisac.envs.task import EnvSource
 from bisac.machine import offer_devices, tune_process
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.config import to_config
@@ -22,18 +23,39 @@ from bisac.runs.session import Session
 from bisac.runs.settings import Settings
 from bisac.types import require_float32
 
+Attach = Callable[[Session], None]
+"""What is given the session before its first step."""
 
-def start(source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None = None) -> EventStream:
+TURNS = (
+    "evaluations take turns with training in the one environment there is: each waits until the running episode has "
+    "ended; eval_env= names another to evaluate in."
+)
+
+
+def start(
+    source: Source,
+    algo: Algorithm[Any],
+    settings: Settings,
+    seeds: Sequence[int] | None = None,
+    eval_env: EnvSource | None = None,
+    attach: Attach | None = None,
+) -> EventStream:
     """Return the events of a run that begins with the first of them; each run leaves a folder behind.
 
     Several `seeds` are several runs side by side, for a source whose collector can carry them: their folders lie in
     that of the settings, as seedK. Without them there is one run, with the seed and the folder of the settings.
+    `eval_env` is what to evaluate in, if not in the source itself. `attach` is given the session before its first step.
     """
-    return EventStream(_start(source, algo, settings, seeds))
+    return EventStream(_start(source, algo, settings, seeds, eval_env, attach))
 
 
 def _start(
-    source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int] | None
+    source: Source,
+    algo: Algorithm[Any],
+    settings: Settings,
+    seeds: Sequence[int] | None,
+    eval_env: EnvSource | None,
+    attach: Attach | None,
 ) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
@@ -41,7 +63,7 @@ def _start(
     algorithm_name(algo)  # one without a name could not be written down
     algo = algo.settled()
     settings = settings.settled(algo)
-    with closing(opened(source, algo, settings, seeds or [settings.seed])) as collector, ExitStack() as held:
+    with closing(opened(source, algo, settings, seeds or [settings.seed], eval_env)) as collector, ExitStack() as held:
         env_id = collector.spec.env_id
         runs: list[Run] = []
         for seed in collector.request.seeds:
@@ -49,7 +71,7 @@ def _start(
             held.enter_context(folder.held())
             folder.create(settings.overwrite)
             own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
-            config = to_config(env_id, algo, own) | {"env_source": source_name(source)}
+            config = to_config(env_id, algo, own) | recorded_sources(source, eval_env)
             folder.write_config(config)
             runs.append(Run(algo, own, folder, config, Record(), Checkpoints(folder.checkpoints), Log(folder)))
         yield Started(tuple(run.folder for run in runs), 0, settings.steps)
@@ -58,13 +80,29 @@ def _start(
         if isinstance(algo, OffPolicy) and settings.steps <= algo.learning_starts:
             ends = f"--steps {settings.steps:,} end before --learning-starts {algo.learning_starts:,}"
             yield Warned(f"nothing will be learned: {ends}.")
-        yield from begun(Session(collector, collector.start(), runs, settings))
+        if collector.takes_turns:
+            yield Warned(TURNS)
+        yield from begun(Session(collector, collector.start(), runs, settings), attach)
 
 
-def opened(source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequence[int]) -> Collector:
+def recorded_sources(source: Source, eval_env: EnvSource | None) -> dict[str, Any]:
+    """Return what config.json says of where the environments came from."""
+    began = {"env_source": source_name(source)}
+    if eval_env is None:
+        return began
+    return began | ({"eval_env": eval_env} if isinstance(eval_env, str) else {"eval_env_source": source_name(eval_env)})
+
+
+def opened(
+    source: Source,
+    algo: Algorithm[Any],
+    settings: Settings,
+    seeds: Sequence[int],
+    eval_env: EnvSource | None = None,
+) -> Collector:
     """Return the collector of these runs, once it is clear that they can be trained."""
     request = Request(
-        algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend
+        algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend, eval_env
     )
     collector = open_collector(source, settings.env_arg, request)
     try:
@@ -76,11 +114,13 @@ def opened(source: Source, algo: Algorithm[Any], settings: Settings, seeds: Sequ
     return collector
 
 
-def begun(session: Session) -> Iterator[Event]:
-    """Open the logs of a session's runs where the runs are, then yield its events."""
+def begun(session: Session, attach: Attach | None = None) -> Iterator[Event]:
+    """Open the logs of a session's runs where the runs are, hand the session out, then yield its events."""
     for index, run in enumerate(session.runs):
         metrics = session.collector.learning(session.state, index, remembered=False).metric_sums
         run.log.open(run.record, list(metrics), session.state.step)
+    if attach is not None:
+        attach(session)
     yield from session.events()
 
 

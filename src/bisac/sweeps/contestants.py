@@ -49,7 +49,7 @@ class Contestant:
 
 
 def parse_contestant(text: str) -> Contestant:
-    """Read a contestant as it is typed: sac, sac:preset=fast, or bisac:refinement=correction,epsilon=1."""
+    """Read a contestant as it is typed: sac, sac:preset=fast, or bisac:spread=kl,epsilon=1."""
     algo, _, rest = text.partition(":")
     make_algorithm(algo, {})  # complains where there is none of that name
     settings = []

@@ -33,6 +33,8 @@ class Evaluations:
     """Wall-clock time until each evaluation."""
     returns: Float[np.ndarray, "time"]
     """Mean return of each evaluation."""
+    success_rate: float | None = None
+    """Share of the last evaluation's episodes that succeeded; None where the task does not tell."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -84,4 +86,5 @@ def read_evaluations(folder: Path) -> Evaluations:
     table = table.reshape(-1, 3)
     # From the first evaluation that gave no number on, a run tells nothing: it counts as cut short there.
     steps, seconds, returns = table[np.isfinite(table).all(axis=1).cumprod().astype(bool)].T
-    return Evaluations(found.read_config() if found.config.exists() else {}, steps, seconds, returns)
+    success_rate = rows[len(steps) - 1].get("eval_success_rate") if len(steps) else None
+    return Evaluations(found.read_config() if found.config.exists() else {}, steps, seconds, returns, success_rate)

@@ -1,7 +1,7 @@
 """Which tasks live on the device, by id and by object, and how each is made."""
 
 import difflib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 
@@ -46,10 +46,12 @@ def device_task(source: Source, env_args: tuple[str, ...]) -> DeviceTask | None:
     if isinstance(source, str):
         if not is_on_device(source):
             return None
-    elif isinstance(source, type) and issubclass(source, DeviceEnv) and not issubclass(source, gym.Env):
-        raise BisacError(f"{source.__name__} is a class; give one of its instances, such as {source.__name__}().")
-    elif not isinstance(source, DeviceEnv) or isinstance(source, type | gym.Env):
-        return None
+    else:
+        kind: Any = source if isinstance(source, type) else type(source)
+        if issubclass(kind, gym.Env | gym.vector.VectorEnv) or not issubclass(kind, DeviceEnv):
+            return None
+        if kind is source:
+            raise BisacError(f"{kind.__name__} is a class; give one of its instances, such as {kind.__name__}().")
     kwargs = parse_args(env_args)
     limit = kwargs.pop("max_episode_steps", None)
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
@@ -60,7 +62,7 @@ def device_task(source: Source, env_args: tuple[str, ...]) -> DeviceTask | None:
                 f"an environment that was made already takes max_episode_steps and no other argument, got "
                 f"{', '.join(kwargs)}."
             )
-        return as_task(source, type(source).__name__, env_args, limit)
+        return as_task(cast(DeviceEnv, source), type(source).__name__, env_args, limit)
     prefix, _, name = source.partition("/")
     family = FAMILIES[prefix]
     if name not in family.names:

@@ -1,9 +1,11 @@
 """Where environments are stepped: in this process, in processes of their own, or in EnvPool's threads."""
 
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from bisac.envs.host.worker import Step
 from bisac.types import Spec
 
 BackendName = Literal["sync", "async", "envpool"]
@@ -19,6 +21,8 @@ class Steps(NamedTuple):
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
+    infos: Sequence[Mapping[str, Any]] | None = None
+    """What each environment told with a step that ended its episode, else nothing; None where none can be asked."""
 
 
 @runtime_checkable
@@ -44,7 +48,7 @@ class Backend(Protocol):
         ...
 
 
-def stack_steps(results: list[tuple[np.ndarray, np.float32, bool, bool]]) -> Steps:
+def stack_steps(results: list[Step]) -> Steps:
     """Return the environments' steps as arrays."""
-    obs, reward, terminated, truncated = zip(*results, strict=True)
-    return Steps(np.stack(obs), np.array(reward, np.float32), np.array(terminated), np.array(truncated))
+    obs, reward, terminated, truncated, infos = zip(*results, strict=True)
+    return Steps(np.stack(obs), np.array(reward, np.float32), np.array(terminated), np.array(truncated), infos)

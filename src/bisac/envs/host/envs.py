@@ -4,16 +4,18 @@ We reset by ourselves instead of through a vector environment's autoreset: the t
 its true last observation, and an episode is reproduced by its seed and its actions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from bisac.envs.host.asynchronous import AsyncBackend
 from bisac.envs.host.backends import Backend, BackendName
 from bisac.envs.host.envpool import EnvPoolBackend
 from bisac.envs.host.synchronous import SyncBackend
+from bisac.envs.host.vector import VectorBackend
 from bisac.envs.task import Task
 from bisac.errors import BisacError
 
@@ -49,6 +51,8 @@ class RunningEpisode:
     seed: int
     actions: list[FloatArray] = field(default_factory=list)
     total_reward: float = 0.0
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment told with the step that ended it."""
 
     @property
     def length(self) -> int:
@@ -69,7 +73,8 @@ class HostEnvs:
     """`num_envs` copies of an environment, and the seeds and actions that reproduce where each of them is."""
 
     def __init__(self, task: Task, num_envs: int, seed: int, backend: BackendName = "sync"):
-        self.backend = BACKENDS[backend](task, num_envs)
+        kind = VectorBackend if isinstance(task.source, VectorEnv) else BACKENDS[backend]
+        self.backend = kind(task, num_envs)
         self.spec = self.backend.spec
         self.num_envs = num_envs
         self.seed = seed
@@ -83,7 +88,7 @@ class HostEnvs:
 
     def step(self, actions: FloatArray) -> EnvStep:
         """Act in every environment, with actions in [-1, 1]; environments whose episode ends start another."""
-        next_obs, reward, terminated, truncated = self.backend.step(self.spec.to_box(actions))
+        next_obs, reward, terminated, truncated, infos = self.backend.step(self.spec.to_box(actions))
         self._check_finite(next_obs, reward)
         ended = terminated | truncated
         over = np.flatnonzero(ended).tolist()
@@ -97,6 +102,9 @@ class HostEnvs:
             episode.actions.append(actions[i])
             episode.total_reward += float(reward[i])
         finished = [self.episodes[i] for i in over]
+        if infos is not None:
+            for i in over:
+                self.episodes[i].info = infos[i]
         self._note_begun(over, seeds)
         return EnvStep(next_obs, obs, reward, terminated, ended, finished)
 
@@ -129,6 +137,20 @@ class HostEnvs:
         if strayed:
             obs[strayed] = self._begin(strayed)
         return strayed
+
+    def rejoin(self) -> FloatArray:
+        """Begin anew after somebody else used the environments, and return the first observations.
+
+        Where no step was taken yet it is the same episode again, else the next one.
+        """
+        unbegun = [i for i, episode in enumerate(self.episodes) if not episode.length]
+        others = [i for i in range(self.num_envs) if i not in unbegun]
+        obs = np.empty((self.num_envs, self.spec.obs_dim), np.float32)
+        if unbegun:
+            obs[unbegun] = self._first_obs(unbegun, [self.episodes[i].seed for i in unbegun])
+        if others:
+            obs[others] = self._begin(others)
+        return obs
 
     def close(self) -> None:
         """Close every environment."""

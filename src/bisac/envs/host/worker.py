@@ -17,6 +17,8 @@ import gymnasium as gym
 import numpy as np
 
 Env = gym.Env[Any, Any]
+Step = tuple[np.ndarray, np.float32, bool, bool, dict[str, Any]]
+"""Observation, reward, whether terminated, whether truncated, and the info of a step that ends an episode."""
 
 
 def reset(env: Env, seed: int) -> np.ndarray:
@@ -24,25 +26,44 @@ def reset(env: Env, seed: int) -> np.ndarray:
     return np.asarray(env.reset(seed=seed)[0], np.float32)
 
 
-def step(env: Env, action: np.ndarray) -> tuple[np.ndarray, np.float32, bool, bool]:
-    """Act in the environment's own units; return observation, reward, whether terminated, whether truncated."""
-    obs, reward, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
+def step(env: Env, action: np.ndarray) -> Step:
+    """Act in the environment's own units."""
+    obs, reward, terminated, truncated, info = env.step(action.reshape(env.action_space.shape or ()))
     scalar = np.asarray(reward, np.float32).item()  # some environments give an array of one
-    return np.asarray(obs, np.float32), np.float32(scalar), bool(terminated), bool(truncated)
+    told = dict(info) if terminated or truncated else {}
+    return np.asarray(obs, np.float32), np.float32(scalar), bool(terminated), bool(truncated), told
 
 
 def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float] | None:
     """Repeat an episode; return the observation and return it led to, or None where it ends on the way."""
     obs, total_reward = reset(env, seed), 0.0
     for action in actions:
-        obs, reward, terminated, truncated = step(env, action)
+        obs, reward, terminated, truncated, _ = step(env, action)
         if terminated or truncated:
             return None
         total_reward += float(reward)
     return obs, total_reward
 
 
-CALLS: dict[str, Callable[..., Any]] = {"reset": reset, "step": step, "replay": replay}
+def _step_afar(env: Env, action: np.ndarray) -> Step:
+    """Act, and keep of the info what any process can read."""
+    obs, reward, terminated, truncated, info = step(env, action)
+    told = {name: value for name, value in info.items() if _is_plain(value)}
+    return obs, reward, terminated, truncated, told
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is made of numbers, words and arrays alone."""
+    if isinstance(value, dict):
+        return all(_is_plain(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, np.ndarray | np.generic):
+        return not value.dtype.hasobject
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+CALLS: dict[str, Callable[..., Any]] = {"reset": reset, "step": _step_afar, "replay": replay}
 
 
 def send(connection: Connection, message: Any) -> None:

@@ -65,10 +65,7 @@ class Peaks(gym.Env[np.ndarray, np.ndarray]):
     def reward(self, action: np.ndarray, context: np.ndarray) -> np.ndarray | np.floating[Any]:
         """Return what actions bring; both arrays may have leading axes."""
         place = action.astype(np.float64) - self.shift * context.astype(np.float64)
-        near = (place + self.distance / 2) / NEAR_WIDTH
-        far = (place - self.distance / 2) / self.width
-        worth = np.maximum(NEAR_HEIGHT * np.exp(-0.5 * near**2), self.height * np.exp(-0.5 * far**2))
-        return (1 - self.coupling) * worth.mean(axis=-1) + self.coupling * worth.min(axis=-1)
+        return peaks_reward(place, self.width, self.height, self.distance, self.coupling)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -82,3 +79,15 @@ class Peaks(gym.Env[np.ndarray, np.ndarray]):
         """Act once; the episode is over."""
         reward = float(self.reward(np.asarray(action), self._context))
         return self._context.copy(), reward, True, False, {}
+
+
+def peaks_reward(place: Any, width: Any, height: Any, distance: Any, coupling: Any) -> Any:
+    """Return what actions bring whose distance from the middle between the peaks is `place`, in its last axis.
+
+    The arrays may be NumPy's or JAX's.
+    """
+    xp = place.__array_namespace__()
+    near = (place + distance / 2) / NEAR_WIDTH
+    far = (place - distance / 2) / width
+    worth = xp.maximum(NEAR_HEIGHT * xp.exp(-0.5 * near**2), height * xp.exp(-0.5 * far**2))
+    return (1 - coupling) * worth.mean(axis=-1) + coupling * worth.min(axis=-1)

@@ -85,7 +85,8 @@ def load(checkpoint: Checkpoint, collector: Collector) -> tuple[Snapshot, Record
     """Return the run that a checkpoint holds, for the collector to restore."""
     with fitting(checkpoint):
         saved, spec = checkpoint.run, collector.spec
-        if (then := Spec.from_json(saved["spec"])) != spec:
+        then = Spec.from_json(saved["spec"])
+        if then != (spec if then.layout else dataclasses.replace(spec, layout=None)):  # earlier versions have none
             raise BisacError(f"{spec.env_id} is not what it was when the run was saved: {then} then, {spec} now.")
         facts = saved["collector"]
         shapes, place = collector.shapes(facts)
