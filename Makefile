@@ -17,7 +17,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-lowest check format bench bench-return bench-device bench-scaling campaign dist clean
+.PHONY: help install train test test-browser test-device test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ format: $(VENV)/developing ## format the code, and mend what ruff can mend
 
 bench: $(VENV)/installed $(PEERS)/installed ## measure speed beside other libraries
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+bench-acting: $(VENV)/developing $(PEERS)/installed ## measure acting on one observation beside other libraries
+	$(BIN)/python benchmarks/acting.py $(ARGS)
 
 bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)

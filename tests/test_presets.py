@@ -46,7 +46,7 @@ def chosen(monkeypatch):
         raise StoppedError
 
     monkeypatch.setattr("bisac.cli.train.start", stop)
-    monkeypatch.setattr("bisac.api.start", stop)
+    monkeypatch.setattr("bisac.api.start_runs", stop)
     return seen
 
 

@@ -41,6 +41,8 @@ def train(
     env_args: Mapping[str, Any] | None = None,
     backend: BackendName = "sync",
     eval_env: EnvSource | None = None,
+    init: str | PathLike[str] | None = None,
+    with_replay: bool = False,
     **hyperparameters: Any,
 ) -> Policy:
     """Train on a task's id, on a function that makes a Gymnasium environment, or on one environment, also one in JAX.
@@ -49,11 +51,12 @@ def train(
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
     simulators that cost less than an update, "paper" is the paper's algorithm to the letter, "none" is the plain
     defaults. `env_args` are what an id's environment is made with. Evaluations are played in `eval_env`, if there is
-    one. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
+    one. `init` is the folder of another run to start from; `with_replay` takes its memory too. Ctrl-C saves the run,
+    then raises KeyboardInterrupt; `resume` goes on with it.
     """
     return start(
         env, algo, steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, out, overwrite, preset, verbose,
-        env_args, backend, eval_env, **hyperparameters,
+        env_args, backend, eval_env, init, with_replay, **hyperparameters,
     ).finish()  # fmt: skip
 
 
@@ -73,6 +76,8 @@ def start(
     env_args: Mapping[str, Any] | None = None,
     backend: BackendName = "sync",
     eval_env: EnvSource | None = None,
+    init: str | PathLike[str] | None = None,
+    with_replay: bool = False,
     **hyperparameters: Any,
 ) -> Training:
     """Return a run to iterate over: it goes on as its events are asked for. The arguments are those of `train`.
@@ -81,7 +86,7 @@ def start(
     """
     settings = Settings(
         steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, Path(out) if out is not None else None,
-        overwrite, to_args(env_args or {}), backend,
+        overwrite, to_args(env_args or {}), backend, Path(init) if init is not None else None, with_replay,
     )  # fmt: skip
     algorithm, settings = _begin(env, algo, settings, preset, hyperparameters)
     return _training(partial(start_runs, env, algorithm, settings, None, eval_env), verbose)

@@ -87,12 +87,12 @@ class Spec:
 
     def to_box(self, action: Box) -> Box:
         """Return actions in [-1, 1] in the environment's own units, within its box; on the device those of JAX."""
-        low, high, centre, reach = self._box
+        low, high, centre, reach = self.box
         xp: Any = jnp if isinstance(action, jax.Array) else np
         return xp.minimum(xp.maximum(centre + reach * action, low), high)
 
     @cached_property
-    def _box(self) -> tuple[Float[np.ndarray, "act"], ...]:
+    def box(self) -> tuple[Float[np.ndarray, "act"], ...]:
         """The least and the largest action in float32, the middle between them, and how far from it they are."""
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
         # Inwards where float32 has no such number: an environment may check its bounds.

@@ -5,7 +5,7 @@ from contextlib import closing
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from probe_envs import Counter, LinearQuadratic
 from small_runs import SHORT, SMALL, dying_at, fingerprint
 
@@ -36,14 +36,12 @@ def vector(kind, env, count, mode):
     return kind([env] * count, autoreset_mode=mode)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")  # as users have it
 @pytest.mark.parametrize(
     ("kind", "mode", "env"),
     [
         (SyncVectorEnv, AutoresetMode.NEXT_STEP, Counter),
         (SyncVectorEnv, AutoresetMode.DISABLED, Nested),
         (SyncVectorEnv, AutoresetMode.SAME_STEP, Nested),
-        (AsyncVectorEnv, AutoresetMode.NEXT_STEP, Nested),
     ],
 )
 def test_trajectories_are_those_of_our_own(kind, mode, env):

@@ -3,32 +3,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from policies import POLICIES, SMALL, SPEC, fresh
 
 import bisac
-from bisac.algos import REGISTRY, SAC, TD3, BidirectionalSAC, make_algorithm
-from bisac.algos.soft import Soft
-from bisac.collect.scaling import Scaling
+from bisac.algos import BidirectionalSAC, make_algorithm
 from bisac.envs.task import Task
 from bisac.policies.policy import Policy, load_policy
 from bisac.storage import pack_arrays
 from bisac.types import Spec
-
-SPEC = Spec("Some-v0", 3, (-2.0, 0.0), (2.0, 10.0))
-SMALL = dict(hidden=(8,), encoder=(8,), subnetwork=(8,), embedding=(4,))
-POLICIES = {name: kind(**SMALL) if issubclass(kind, Soft) else kind(hidden=(8,)) for name, kind in REGISTRY.items()}
-POLICIES |= {
-    "sac-classic": SAC(critic_norm="none", **SMALL),
-    "bisac-batch": BidirectionalSAC(**SMALL),
-    "td3-batch": TD3(critic_norm="batch", hidden=(8,)),
-}
-POLICIES = {name: algo.settled() for name, algo in POLICIES.items()}
-
-
-def fresh(algo):
-    actor = algo.actor(algo.init(SPEC, jax.random.key(0)))
-    seen = Scaling.init(3, 1, algo.normalise_observations, rewards=False)
-    obs = jax.random.normal(jax.random.key(1), (50, 1, 3)) * 5.0 + 2.0
-    return Policy(SPEC, algo, seen.observe(obs, jnp.zeros((50, 1)), jnp.zeros((50, 1), bool), 0.99).around(actor))
 
 
 @pytest.mark.parametrize("algo", POLICIES.values(), ids=POLICIES)

@@ -67,7 +67,7 @@ def _replay_rows(checkpoint):
         return b""
     capacity = checkpoint.config["hyperparameters"]["replay_size"]
     num_envs = checkpoint.config["run"]["num_envs"]
-    oldest = max(0, checkpoint.step - capacity // num_envs * num_envs)
+    oldest = max(0, checkpoint.rows - capacity // num_envs * num_envs)
     pieces = [load_file(checkpoint.path.parent / "replay" / piece.file.name) for piece in checkpoint.pieces]
     skip = oldest - checkpoint.pieces[0].start
     return b"".join(np.concatenate([piece[name] for piece in pieces])[skip:].tobytes() for name in sorted(pieces[0]))

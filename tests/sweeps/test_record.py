@@ -41,7 +41,7 @@ def test_sweep_grows_but_does_not_change(tmp_path):
     [
         ("sac", {"critic_lr": 0.5}, "critic_lr is 0.001"),
         ("sac", {"critic_norm": "none"}, "critic_norm is 'batch'"),
-        ("bisac", {"tau": 0.5}, "tau is 0.005"),
+        ("bisac", {"epsilon": 0.5}, "epsilon is 10.0"),
     ],
 )
 def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):

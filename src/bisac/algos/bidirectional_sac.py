@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key
 
-from bisac.algos.base import EARLIER, Auto, number
+from bisac.algos.base import EARLIER, number
 from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
+from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
 from bisac.algos.soft import CriticKind, Improved, SoftState
 from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
@@ -57,12 +58,12 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     none: it counts everywhere, as in the paper."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
-    actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
+    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
+        require(self, f"auto, {KIND}", is_rate_or_auto, "actor_lr")
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
         require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
@@ -108,7 +109,9 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
                 forward = state.alpha * guide.weight * (distance.mean + distance.spread)
                 return reverse + forward, ((log_prob, distance), seen)
 
-            actor, found, actor_told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
+            actor, found, actor_told = self.step_actor(
+                state.actor, self.actor_lr, loss, state.reward_unit, number(self.policy_delay)
+            )
             log_prob, distance = found
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
             told |= distance.metrics() | actor_told | temperature_told

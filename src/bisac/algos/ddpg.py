@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
+from bisac.algos.schedule import KIND, LearningRate, is_rate
 from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import DeterministicActor, noisy
 from bisac.nets.critics import Critic, Joint
@@ -41,14 +42,14 @@ class DeterministicState(eqx.Module):
 class Deterministic(TemporalDifference[DeterministicState]):
     """Hyperparameters that DDPG and TD3 share, and the step that both take."""
 
-    actor_lr: float = 1e-3
+    actor_lr: LearningRate = 1e-3
     """Learning rate of the actor."""
     exploration_noise: float = 0.1
     """Standard deviation of the noise on actions, which range over [-1, 1]."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive", lambda v: v > 0, "actor_lr")
+        require(self, KIND, is_rate, "actor_lr")
         require(self, "0 or positive", lambda v: v >= 0, "exploration_noise")
 
     def actor(self, state: DeterministicState) -> DeterministicActor:
@@ -100,7 +101,7 @@ class Deterministic(TemporalDifference[DeterministicState]):
             return -critic.fixed(batch.obs, action)[0].mean(), (None, seen)  # the first twin's, as in TD3
 
         def improve():
-            actor, _, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
+            actor, _, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit, delay)
             targets = self.follow(actor.model, state.target_actor), self.follow(critic.model, state.target_critic)
             return actor, *targets, told["actor_loss"]
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import Auto
+from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
+from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
 from bisac.algos.soft import Improved, SoftState
 from bisac.algos.td import auto
 from bisac.nets.actors import GaussianActor, ProjectedActor
@@ -61,12 +62,12 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
 
     spread: Spread = "std"
     """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
-    actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
+    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
+        require(self, f"auto, {KIND}", is_rate_or_auto, "actor_lr")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> ActorState:
         """Return a fresh agent: an actor, VDN-a critics and the temperature."""
@@ -94,7 +95,9 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
                 distance = projection_loss(policy, projected, self.spread)
                 return distance.mean + distance.spread, ((policy, distance), seen)
 
-            actor, (policy, distance), actor_told = self.step_actor(state.actor, self.actor_lr, loss, None)
+            actor, (policy, distance), actor_told = self.step_actor(
+                state.actor, self.actor_lr, loss, None, number(self.policy_delay)
+            )
             temperature, temperature_told = self.step_temperature(state, policy.entropy(), batch.action.shape[-1])
             return Improved(actor, temperature), told | distance.metrics() | actor_told | temperature_told
 

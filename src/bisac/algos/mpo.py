@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
+from bisac.algos.schedule import KIND, LearningRate, adam, is_rate
 from bisac.algos.td import TemporalDifference, auto, copied
 from bisac.nets.actors import GaussianActor
 from bisac.nets.critics import Critic, Joint
@@ -88,9 +88,9 @@ class MPO(TemporalDifference[MPOState]):
 
     tau: float | Auto = field(default="auto", metadata=auto(classic=0.02, normalised=None))
     """Fraction by which target networks, the old policy among them, move towards the online ones; auto is 0.02."""
-    actor_lr: float = 1e-4
+    actor_lr: LearningRate = 1e-4
     """Learning rate of the actor."""
-    dual_lr: float = 1e-2
+    dual_lr: LearningRate = 1e-2
     """Learning rate of the logarithms of the dual variables."""
     initial_log_std: float = 0.0
     """Where the logarithm of the policy's standard deviation in x starts, about."""
@@ -110,7 +110,8 @@ class MPO(TemporalDifference[MPOState]):
     def __post_init__(self):
         super().__post_init__()
         require(self, "none with MPO, whose old policy is a target network", lambda v: v == "none", "critic_norm")
-        require(self, "positive", lambda v: v > 0, "actor_lr", "dual_lr", "epsilon", "epsilon_mean", "epsilon_std")
+        require(self, KIND, is_rate, "actor_lr", "dual_lr")
+        require(self, "positive", lambda v: v > 0, "epsilon", "epsilon_mean", "epsilon_std")
         require(self, "at least 1", lambda v: v >= 1, "critics", "next_samples")
         require(self, "at least 2", lambda v: v >= 2, "samples")
 
@@ -120,7 +121,7 @@ class MPO(TemporalDifference[MPOState]):
         sizes = (spec.obs_dim, spec.action_dim, self.hidden, self.activation)
         actor = self.learner(widened(GaussianActor.init(actor_key, *sizes), self.initial_log_std), self.actor_lr)
         critic = Learner.init(Joint.init(critic_key, *sizes, self.critics), self.adam(self.critic_lr))
-        duals = Learner.init(Duals.init(spec.action_dim), optax.adam(self.dual_lr))
+        duals = Learner.init(Duals.init(spec.action_dim), adam(self.dual_lr))
         return MPOState(actor, copied(actor.model), critic, copied(critic.model), duals)
 
     def actor(self, state: MPOState) -> GaussianActor:
@@ -178,7 +179,7 @@ class MPO(TemporalDifference[MPOState]):
         def loss(variables: Duals):
             return temperature_dual(q, variables.eta, self.epsilon) + variables.penalty(slack), None
 
-        stepped, _, _ = duals.step(optax.adam(self.dual_lr), loss)
+        stepped, _, _ = duals.step(adam(self.dual_lr), loss)
         return eqx.tree_at(lambda d: d.model, stepped, stepped.model.kept())
 
 

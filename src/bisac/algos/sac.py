@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 import jax
 from jaxtyping import Array, Key
 
-from bisac.algos.base import EARLIER, Auto
+from bisac.algos.base import EARLIER, number
 from bisac.algos.learner import Learner
+from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
 from bisac.algos.soft import CriticKind, Improved, Soft, SoftState
 from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
@@ -26,12 +27,12 @@ class SAC(Soft[Learner[GaussianActor]]):
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = "joint"
     """One network on state and action, or VDN-a (the ablation that separates the critic's effect)."""
-    actor_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of the actor; auto is 3e-4, with normalised critics 1e-3."""
+    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "actor_lr")
+        require(self, f"auto, {KIND}", is_rate_or_auto, "actor_lr")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
         """Return a fresh agent: an actor, critics of the chosen kind, and the temperature."""
@@ -59,7 +60,9 @@ class SAC(Soft[Learner[GaussianActor]]):
             return reverse_kl_loss(log_prob, q, state.alpha), (log_prob, seen)
 
         def improve():
-            actor, log_prob, told = self.step_actor(state.actor, self.actor_lr, loss, state.reward_unit)
+            actor, log_prob, told = self.step_actor(
+                state.actor, self.actor_lr, loss, state.reward_unit, number(self.policy_delay)
+            )
             temperature, temperature_told = self.step_temperature(state, -log_prob, batch.action.shape[-1])
             return Improved(actor, temperature), told | temperature_told
 

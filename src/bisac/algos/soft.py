@@ -10,12 +10,12 @@ from typing import Generic, Literal, NamedTuple, TypeVar, final
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Auto, number
 from bisac.algos.delay import Delay, delayed
 from bisac.algos.learner import Learner
+from bisac.algos.schedule import KIND, LearningRate, adam, is_rate_or_auto
 from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import TanhGaussianActor
 from bisac.nets.additive import Additive
@@ -80,8 +80,8 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
 
     temperature: float | Literal["learned"] = "learned"
     """The temperature alpha: learned towards the entropy target, or fixed at a number."""
-    temperature_lr: float | Auto = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
-    """Learning rate of log alpha, where it is learned; auto is 3e-4, with normalised critics 1e-3."""
+    temperature_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    """Learning rate of log alpha, where it is learned, or its schedule; auto is 3e-4, with normalised critics 1e-3."""
     initial_temperature: float | Auto = field(default="auto", metadata=auto(classic=1.0, normalised=None))
     """Where a learned alpha starts; auto is 1, with normalised critics 0.2 times the spread of random rewards."""
     entropy_target: float | Auto = "auto"
@@ -100,7 +100,8 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "temperature_lr", "initial_temperature")
+        require(self, f"auto, {KIND}", is_rate_or_auto, "temperature_lr")
+        require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "initial_temperature")
         require(self, "at least 1", lambda v: v == "auto" or v >= 1, "policy_delay")
         require(self, "one or more positive widths", lambda v: v > 0, "embedding", "subnetwork")
         require(self, "positive widths, or none", lambda v: v > 0, *(("encoder",) if self.encoder else ()))
@@ -124,7 +125,7 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
             actor,
             Learner.init(critics, self.adam(self.critic_lr)),
             self.target(critics),
-            Learner.init(jnp.log(jnp.float32(self._first_alpha or COOL)), optax.adam(number(self.temperature_lr))),
+            Learner.init(jnp.log(jnp.float32(self._first_alpha or COOL)), adam(self.temperature_lr)),
             self.fresh_unit(),
             marginals=marginals,
         )
@@ -184,7 +185,7 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
             return state.temperature, metrics
         target = -float(action_dim) if self.entropy_target == "auto" else self.entropy_target
         temperature, value, _ = state.temperature.step(
-            optax.adam(number(self.temperature_lr)),
+            adam(self.temperature_lr, every=number(self.policy_delay)),
             lambda log_alpha: (temperature_loss(log_alpha, entropy, target), None),
         )
         return temperature, metrics | {"temperature_loss": value}

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from bisac.algos.base import EARLIER, Auto, OffPolicy, number
 from bisac.algos.learner import Learner
+from bisac.algos.schedule import KIND, LearningRate, adam, is_rate
 from bisac.nets.critics import Critic
 from bisac.nets.mlp import Activation, normalised
 from bisac.nets.normalisation import Moments, dead_units, moments_gap
@@ -55,8 +56,8 @@ class TemporalDifference(OffPolicy[State]):
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     tau: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.005, normalised=None))
     """Fraction by which target networks move towards the online ones; auto is 0.005. For --critic-norm none."""
-    critic_lr: float = 1e-3
-    """Learning rate of the critics."""
+    critic_lr: LearningRate = 1e-3
+    """Learning rate of the critics, or its schedule over updates: linear:FROM:TO:UPDATES."""
     adam_b1: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.9, normalised=0.5))
     """Adam's memory of past gradients, for the critics and the actor; auto is 0.9, normalised 0.5."""
     policy_average: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.0, normalised=0.05))
@@ -70,7 +71,7 @@ class TemporalDifference(OffPolicy[State]):
         super().__post_init__()
         require(self, "in (0, 1]", lambda v: v == "auto" or 0.0 < v <= 1.0, "tau")
         require(self, "in [0, 1)", lambda v: v == "auto" or 0.0 <= v < 1.0, "adam_b1")
-        require(self, "positive", lambda v: v > 0, "critic_lr")
+        require(self, KIND, is_rate, "critic_lr")
         require(self, "in [0, 1]", lambda v: v == "auto" or 0.0 <= v <= 1.0, "policy_average")
         require(self, "one or more positive widths", lambda v: v > 0, "hidden")
         if self.critic_norm == "batch":
@@ -105,11 +106,11 @@ class TemporalDifference(OffPolicy[State]):
         """Return a target network moved by tau towards the online one."""
         return jax.tree.map(lambda o, t: polyak(o, t, number(self.tau)), online, target)
 
-    def adam(self, learning_rate: float | Auto) -> optax.GradientTransformation:
-        """Return the optimiser of the critics and the actor."""
-        return optax.adam(number(learning_rate), b1=number(self.adam_b1))
+    def adam(self, learning_rate: LearningRate, every: int = 1) -> optax.GradientTransformation:
+        """Return the optimiser of the critics and the actor, for steps at one in `every` updates."""
+        return adam(learning_rate, number(self.adam_b1), every)
 
-    def learner(self, actor: Net, learning_rate: float | Auto) -> Learner[Net]:
+    def learner(self, actor: Net, learning_rate: LearningRate) -> Learner[Net]:
         """Return the learner of a fresh actor in the chosen form."""
         return Learner.init(self.network(actor), self.adam(learning_rate), number(self.policy_average) > 0.0)
 
@@ -151,16 +152,17 @@ class TemporalDifference(OffPolicy[State]):
     def step_actor(
         self,
         actor: Learner[Net],
-        learning_rate: float | Auto,
+        learning_rate: LearningRate,
         loss: Callable[[Net], tuple[Float[Array, ""], tuple[Aux, tuple[Moments, ...]]]],
         unit: Float[Array, ""] | None,
+        every: int = 1,
     ) -> tuple[Learner[Net], Aux, Metrics]:
         """Return the actor after one step on `loss`, what else the loss found, and the step's metrics.
 
         The loss returns its value, what else it found, and the moments of the batch in each layer of the actor. `unit`
-        is the unit of rewards that its value is in, or None.
+        is the unit of rewards that its value is in, or None. It is called at one in `every` updates.
         """
-        stepped, value, (found, seen) = actor.step(self.adam(learning_rate), loss)
+        stepped, value, (found, seen) = actor.step(self.adam(learning_rate, every), loss)
         metrics = {"actor_loss": in_rewards(value, unit)} | norm_metrics("actor", actor.moments, seen)
         return stepped.observed(seen, number(self.policy_average)), found, metrics
 

@@ -9,6 +9,7 @@ from rich.markup import escape
 from bisac import __version__
 from bisac.algos import find_installed
 from bisac.cli.evaluate import run_eval
+from bisac.cli.export import run_card, run_export
 from bisac.cli.figure import run_figure
 from bisac.cli.listing import run_list
 from bisac.cli.report import run_report
@@ -26,6 +27,9 @@ WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous cont
                                             compare algorithms over tasks and seeds; run again, it goes on
   bisac report sweeps/first                 the comparison, with honest statistics, as a page
   bisac figure                              the paper's figures, from runs of your own
+  bisac export runs/Hopper-v5/sac/seed0 --format onnx
+                                            the policy for use without bisac; also stablehlo and numpy
+  bisac card runs/Hopper-v5/sac/seed0       its model card
   bisac list                                algorithms and tasks
   bisac --version                           which version this is
 
@@ -41,6 +45,8 @@ def run(arguments: list[str]) -> int:
         "sweep": run_sweep,
         "report": run_report,
         "figure": run_figure,
+        "export": run_export,
+        "card": run_card,
         "list": run_list,
     }
     console, problems = Console(), Console(stderr=True)

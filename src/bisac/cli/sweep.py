@@ -15,7 +15,7 @@ from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.machine import cores
-from bisac.runs.settings import Settings
+from bisac.runs.settings import OF_ONE_RUN, Settings
 from bisac.storage import exclusive
 from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
 from bisac.sweeps.engines.base import Engine
@@ -127,7 +127,7 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     command = parse(SweepCommand, "sweep", words)
     if command.file is not None:  # one that stands first was read already
         raise BisacError(f"{command.file}: a file of flags comes first and ends in .toml, as in bisac sweep FILE.toml.")
-    shared = {field.name for field in dataclasses.fields(Settings)} - {"seed", "out", "overwrite"}
+    shared = {field.name for field in dataclasses.fields(Settings)} - {*OF_ONE_RUN}
     settings = Settings(**{name: getattr(command, name) for name in shared})
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)

@@ -5,7 +5,7 @@ carry several runs of one algorithm side by side, which differ in their seeds.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
@@ -41,6 +41,9 @@ class Request:
     """Where the host steps its environments; other collectors have no use for it."""
     eval_env: EnvSource | None = None
     """What to evaluate in, for the host; None is the task itself."""
+    init: Callable[[Learning, int], Learning] | None = None
+    """What makes of fresh learning, in so many environments, one that starts from another run's. Such runs act by the
+    policy from the first step on, and `begin_learning` is none of theirs."""
 
 
 class Episode(NamedTuple):

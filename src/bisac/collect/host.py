@@ -66,6 +66,8 @@ class HostCollector(Collector):
         """Begin an episode in every environment."""
         algo, num_envs = self.request.algo, self.request.num_envs
         learning = fresh_learning(algo, self.spec, num_envs, jax.random.key(self._seed))
+        if self.request.init is not None:
+            learning = self.request.init(learning, num_envs)
         place = HostPlace(self._envs.reset(), np.zeros((num_envs, self.spec.action_dim), np.float32), [])
         return self._with_first_action(State((Part(Flat.of(learning), place),)))
 
@@ -150,10 +152,13 @@ class HostCollector(Collector):
         algo = self.request.algo
         if not isinstance(algo, OffPolicy):
             return state
-        random = state.step < algo.learning_starts
+        random = self._acts_randomly(algo, state.step)
         learning, action = first_action(algo, state.flat.whole, state.place.obs, random)
         place = state.place._replace(action=np.asarray(action))
         return state._replace(parts=(Part(Flat.of(learning), place),))
+
+    def _acts_randomly(self, algo: OffPolicy[Any], step: int) -> bool:
+        return step < algo.learning_starts and self.request.init is None
 
     def _step(self, algo: OffPolicy[Any], state: State) -> tuple[State, list[list[Episode]]]:
         """Act in all environments, remember what came of it, learn, and draw the next actions."""
@@ -166,11 +171,11 @@ class HostCollector(Collector):
         step += self.request.num_envs
         now = algo.learn_at == "step" or bool(result.ended.any())
         due = updates_due(algo, step, updates) if now else 0
-        if due and not updates:
+        if due and not updates and self.request.init is None:
             flat = Flat.of(begin_learning(algo, flat.whole, Transition(*experience)))
         leaves, drawn = learn_and_act(
             algo, flat.structure, flat.leaves, Transition(*experience), result.ended, result.obs, due,
-            step < algo.learning_starts,
+            self._acts_randomly(algo, step),
         )  # fmt: skip
         place = HostPlace(result.obs, np.asarray(drawn), [])
         part = Part(Flat(leaves, flat.structure), place)

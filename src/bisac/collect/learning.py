@@ -88,9 +88,12 @@ def learning_shapes(algo: Algorithm[Any], spec: Spec, num_envs: int) -> Learning
     return jax.eval_shape(lambda key: fresh_learning(algo, spec, num_envs, key), jax.random.key(0))
 
 
-def current_policy(algo: Algorithm[Any], spec: Spec, learning: Learning) -> Policy:
-    """Return the policy that the agent has come to. It shares memory with `learning`: use it before the next step."""
-    return Policy(spec, algo, learning.scaling.around(algo.policy(learning.agent)))
+def current_policy(algo: Algorithm[Any], spec: Spec, learning: Learning, step: int | None = None) -> Policy:
+    """Return the policy that the agent has come to by this step.
+
+    It shares memory with `learning`: use it before the next step.
+    """
+    return Policy(spec, algo, learning.scaling.around(algo.policy(learning.agent)), step=step)
 
 
 def tallied(sums: Metrics, sound: Int[Array, ""], metrics: Metrics) -> tuple[Metrics, Int[Array, ""]]:

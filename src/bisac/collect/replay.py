@@ -52,6 +52,13 @@ def add(replay: Replay[Item], items: Item) -> Replay[Item]:
     )
 
 
+def filled(replay: Replay[Item], items: Item) -> Replay[Item]:
+    """Return an empty memory with items in it, of which it must be able to hold all."""
+    count = jax.tree.leaves(items)[0].shape[0]
+    storage = jax.tree.map(lambda rows, new: rows.at[:count].set(new), replay.storage, items)
+    return Replay(storage, jnp.int32(count % replay.capacity), jnp.int32(count))
+
+
 def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
     """Return `count` items drawn uniformly with replacement from those held."""
     index = jax.random.randint(key, (count,), 0, replay.size)

@@ -17,8 +17,8 @@ from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
 from bisac.figures.divided import Distilled, Divided, divided, division
 from bisac.ops.quadrature import Grid
+from bisac.runs.checkpoint.checkpoints import find_checkpoints
 from bisac.runs.checkpoint.contents import Learned, load_learned
-from bisac.sweeps.folders import find_checkpoints
 from bisac.types import Transition
 
 

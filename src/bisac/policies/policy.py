@@ -1,7 +1,8 @@
 """A trained policy: numpy in, numpy out, one safetensors file."""
 
 import dataclasses
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,12 @@ FORMAT, VERSION = "bisac-policy", 1
 class Policy:
     """What training gives: acts on NumPy observations, in the environment's own action units."""
 
-    def __init__(self, spec: Spec, algo: Algorithm[Any], actor: Actor, seed: int = 0):
+    def __init__(self, spec: Spec, algo: Algorithm[Any], actor: Actor, seed: int = 0, step: int | None = None):
         self.spec = spec
         self.algo = algo
         self.actor = actor
+        self.step = step
+        """The environment steps of training that led to it, where they are known."""
         self._key = jax.random.key(seed)
 
     def predict(
@@ -46,10 +49,19 @@ class Policy:
                 f"this policy takes observations of {self.spec.obs_dim} numbers ({self.spec.env_id}), "
                 f"one or a batch; got an array of shape {obs.shape}."
             )
+        if deterministic and obs.ndim == 1:
+            leaves, structure = self._flat_actor
+            return self.spec.to_box(np.asarray(_act_alone(leaves, obs, structure))), None
         self._key, key = jax.random.split(self._key)
         action = np.asarray(_act(self.actor, jnp.atleast_2d(obs), key, not deterministic))
         scaled = self.spec.to_box(action)
         return (scaled if obs.ndim == 2 else scaled[0]), None
+
+    @cached_property
+    def _flat_actor(self) -> tuple[tuple[Array, ...], Any]:
+        """The actor's arrays, and its structure: taking it apart at each call would cost more than the networks."""
+        leaves, structure = jax.tree.flatten(self.actor)
+        return tuple(leaves), structure
 
     def _vector(self, observation: Any) -> np.ndarray:
         """Return an observation, or a batch of them, flattened; one that is flat already stays as it is."""
@@ -81,6 +93,7 @@ class Policy:
             **module_of(self.algo),
             "settings": dataclasses.asdict(self.algo),
             "spec": dataclasses.asdict(self.spec),
+            "step": self.step,
         }
         return pack_arrays(self.actor, metadata)
 
@@ -90,6 +103,26 @@ class Policy:
             write_atomic(Path(path), self.to_bytes())
         except OSError as error:
             raise BisacError(f"the policy cannot be written to {path}: {error.strerror}.") from error
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        format: str | None = None,  # noqa: A002  the name that the command line has for it
+        *,
+        stochastic: bool = False,
+        opset: int = 18,
+        platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
+        metadata: Mapping[str, str] | None = None,
+    ) -> list[Path]:
+        """Write the policy for use without bisac, and return the files: docs/export.md tells how each is run.
+
+        `format` is "onnx", "stablehlo" or "numpy"; without it the name's ending (.onnx, .stablehlo, .npz) tells. A
+        stochastic policy takes noise as a further input. `opset` is ONNX's, `platforms` are those of StableHLO, and
+        `metadata` is written into the file beside what the policy knows of itself.
+        """
+        from bisac.policies.export import Options, export_policy  # its packages are an extra
+
+        return export_policy(self, Path(path), format, Options(stochastic, opset, tuple(platforms)), metadata or {})
 
 
 def load_policy(path: Path) -> Policy:
@@ -108,12 +141,13 @@ def load_policy(path: Path) -> Policy:
     try:
         spec = Spec.from_json(metadata["spec"])
         algo = algorithm_from_json(metadata["algo"], metadata["settings"], metadata.get("algo_module"))
+        step = None if metadata.get("step") is None else int(metadata["step"])
         key, obs = jax.random.key(0), jax.ShapeDtypeStruct((1, spec.obs_dim), jnp.float32)
         skeleton = jax.eval_shape(partial(_fresh_actor, algo, spec), key)
         jax.eval_shape(partial(_act, explore=False), skeleton, obs, key)
     except Exception as error:  # whatever a stranger's settings make of the networks
         raise BisacError(f"{path} has settings that this bisac does not know: {str(error).rstrip('.')}.") from error
-    return Policy(spec, algo, unpack_arrays(content, skeleton, path))
+    return Policy(spec, algo, unpack_arrays(content, skeleton, path), step=step)
 
 
 def _fresh_actor(algo: Algorithm[Any], spec: Spec, key: Key[Array, ""]) -> Actor:
@@ -124,3 +158,10 @@ def _fresh_actor(algo: Algorithm[Any], spec: Spec, key: Key[Array, ""]) -> Actor
 @partial(jax.jit, static_argnames="explore")
 def _act(actor: Actor, obs: Float[Array, "batch obs"], key: Key[Array, ""], explore: bool) -> Float[Array, "batch act"]:
     return actor.act(obs, key, explore)
+
+
+@partial(jax.jit, static_argnames="structure")
+def _act_alone(leaves: tuple[Array, ...], obs: Float[Array, "obs"], structure: Any) -> Float[Array, "act"]:
+    """Return the deterministic action for one observation, by an actor that was taken apart."""
+    actor: Actor = jax.tree.unflatten(structure, leaves)
+    return actor.act(obs[None], jax.random.key(0), False)[0]  # a key that nothing is drawn by

@@ -14,10 +14,14 @@ from bisac.runs.settings import Settings
 MAY_CHANGE = ("steps", "checkpoint_every", "out", "overwrite")
 """Settings that a resumed run may have other than before."""
 
+PATHS = ("out", "init")
+"""Settings that are paths, which JSON has as strings."""
+
 
 def to_config(env_id: str, algo: Algorithm[Any], settings: Settings) -> dict[str, Any]:
     """Return all that a run is made of, as config.json and the checkpoints hold it."""
-    run = dataclasses.asdict(settings) | {"out": os.fspath(settings.out) if settings.out else None}
+    paths = {name: os.fspath(path) if (path := getattr(settings, name)) else None for name in PATHS}
+    run = dataclasses.asdict(settings) | paths
     return {
         "format": 1,
         "env": env_id,
@@ -32,9 +36,9 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], Settings]:
     """Return the algorithm and the settings that a run was started with."""
     try:
         run = dict(config["run"])
-        out = run.pop("out", None)
+        paths: dict[str, Any] = {name: Path(path) if (path := run.pop(name, None)) else None for name in PATHS}
         env_arg = tuple(run.pop("env_arg", ()))
-        settings = Settings(**run, out=Path(out) if out else None, env_arg=env_arg)
+        settings = Settings(**run, **paths, env_arg=env_arg)
         return algorithm_from_json(config["algo"], config["hyperparameters"], config.get("algo_module")), settings
     except (AttributeError, KeyError, TypeError) as error:
         raise BisacError(f"config.json is not one of this bisac's: {error!r}.") from error

@@ -13,6 +13,8 @@ from typing import Any
 
 from bisac.errors import BisacError
 from bisac.machine import cores
+from bisac.policies.card import CARD, is_card
+from bisac.policies.export import exported_files
 from bisac.storage import exclusive, read_file, write_atomic
 
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
@@ -63,7 +65,10 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove a run's own files, and nothing else that a user may have put beside them."""
-        for path in [self.config, self.progress, self.policy, self.best, self.curve, *self.path.glob("events.out.*")]:
+        own = [self.config, self.progress, self.policy, self.best, self.curve, *self.path.glob("events.out.*")]
+        own += [file for policy in (self.policy, self.best) for file in exported_files(policy.with_suffix(""))]
+        card = self.path / CARD
+        for path in own + ([card] if is_card(card) else []):
             path.unlink(missing_ok=True)
         for folder in (self.videos, self.checkpoints):
             shutil.rmtree(folder, ignore_errors=True)

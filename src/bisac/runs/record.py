@@ -25,5 +25,7 @@ class Record:
     """What the user logged since the last row, by the name of its column."""
     inexact_resumes: int = 0
     """How often an environment did not come back as it was."""
+    remembered: int = 0
+    """Rows that the replay memory held before the first step."""
     owes_evaluation: bool = False
     """Whether an evaluation was due when the run stopped, and could not be made."""

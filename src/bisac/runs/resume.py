@@ -19,11 +19,10 @@ from bisac.runs.config import check_unchanged, differences, from_config, to_conf
 from bisac.runs.events import Event, EventStream, Finished, Outcome, Started, Warned
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import Log, read_log
-from bisac.runs.record import Record
 from bisac.runs.run import Run
 from bisac.runs.session import Session
 from bisac.runs.settings import Settings
-from bisac.runs.start import Attach, begun, opened
+from bisac.runs.start import Attach, begun, fresh_record, opened
 from bisac.types import require_float32
 
 
@@ -191,7 +190,8 @@ def _restored(collector: Collector, found: Sequence[Found]) -> tuple[Session, li
         with fitting(found[0].checkpoints.kept[-1]):
             state, strayed = collector.restore([snapshot for snapshot, _ in loaded])
     else:  # stopped before the first checkpoint: the same seed repeats what was lost
-        state, records, strayed = collector.start(), [Record() for _ in found], [0] * len(found)
+        records = [fresh_record(collector) for _ in found]
+        state, strayed = collector.start(), [0] * len(found)
     for record, count in zip(records, strayed, strict=True):
         if count:
             record.inexact_resumes += 1

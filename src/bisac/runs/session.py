@@ -69,9 +69,8 @@ class Session:
 
     def policy(self, run: int = 0) -> Policy:
         """Return a run's present policy. It shares memory with the state: use it before going on."""
-        return current_policy(
-            self._algo, self.collector.spec, self.collector.learning(self.state, run, remembered=False)
-        )
+        learning = self.collector.learning(self.state, run, remembered=False)
+        return current_policy(self._algo, self.collector.spec, learning, self.state.step)
 
     def log(self, values: Mapping[str, SupportsFloat], run: int = 0) -> None:
         """Let the next row of a run's log tell the mean of what is logged under each name until then."""

@@ -3,13 +3,17 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from tyro.conf import UseAppendAction
+from tyro.conf import UseAppendAction, arg
 
 from bisac.algos import Algorithm
 from bisac.envs.host.backends import BackendName
+from bisac.errors import BisacError
 from bisac.validate import require
+
+OF_ONE_RUN = ("seed", "out", "overwrite", "init", "with_replay")
+"""Settings that the runs of a sweep do not share, or do not have."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,10 @@ class Settings:
     """An argument of the environment as key=value, such as max_episode_steps=200; may be repeated."""
     backend: BackendName = "sync"
     """Where to step the environments: one by one, in processes of their own (slow ones), or in EnvPool."""
+    init: Annotated[Path | None, arg(metavar="RUN")] = None
+    """Another run to start from, of the same algorithm and networks: its run folder, or a checkpoint's."""
+    with_replay: bool = False
+    """Take the replay memory of --init too, and not its networks alone."""
 
     def __post_init__(self):
         require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")
@@ -43,6 +51,8 @@ class Settings:
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
         require(self, f"one of {', '.join(get_args(BackendName))}", lambda v: v in get_args(BackendName), "backend")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
+        if self.with_replay and self.init is None:
+            raise BisacError("--with-replay takes the memory of another run: name it by --init.")
 
     def settled(self, algo: Algorithm[Any]) -> "Settings":
         """Return the same settings with numbers in the place of what depends on others, as a run records them."""

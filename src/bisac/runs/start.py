@@ -3,12 +3,14 @@
 import dataclasses
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bisac.algos import Algorithm, OffPolicy, algorithm_name
 from bisac.collect.collector import Collector, Request
 from bisac.collect.dispatch import Source, open_collector, source_name
+from bisac.collect.learning import learning_shapes
 from bisac.collect.memory import check_memory
 from bisac.envs.task import EnvSource
 from bisac.machine import offer_devices, tune_process
@@ -21,6 +23,7 @@ from bisac.runs.record import Record
 from bisac.runs.run import Run
 from bisac.runs.session import Session
 from bisac.runs.settings import Settings
+from bisac.runs.warm_start import WarmStart
 from bisac.types import require_float32
 
 Attach = Callable[[Session], None]
@@ -64,7 +67,8 @@ def _start(
     algo = algo.settled()
     settings = settings.settled(algo)
     with closing(opened(source, algo, settings, seeds or [settings.seed], eval_env)) as collector, ExitStack() as held:
-        env_id = collector.spec.env_id
+        env_id, record = collector.spec.env_id, partial(fresh_record, collector)
+        record()  # complains before anything is written
         runs: list[Run] = []
         for seed in collector.request.seeds:
             folder = RunFolder(_folder(settings, env_id, algo, seed, several=seeds is not None))
@@ -73,7 +77,7 @@ def _start(
             own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
             config = to_config(env_id, algo, own) | recorded_sources(source, eval_env)
             folder.write_config(config)
-            runs.append(Run(algo, own, folder, config, Record(), Checkpoints(folder.checkpoints), Log(folder)))
+            runs.append(Run(algo, own, folder, config, record(), Checkpoints(folder.checkpoints), Log(folder)))
         yield Started(tuple(run.folder for run in runs), 0, settings.steps)
         for note in collector.notes:
             yield Warned(note)
@@ -93,6 +97,17 @@ def recorded_sources(source: Source, eval_env: EnvSource | None) -> dict[str, An
     return began | ({"eval_env": eval_env} if isinstance(eval_env, str) else {"eval_env_source": source_name(eval_env)})
 
 
+def fresh_record(collector: Collector) -> Record:
+    """Return the record of a run that is about to begin; refuse to begin it from a run that does not fit."""
+    algo, init = collector.request.algo, collector.request.init
+    if not isinstance(init, WarmStart):
+        return Record()
+    num_envs = collector.request.num_envs
+    fresh = learning_shapes(algo, collector.spec, num_envs)
+    init.check_fits(algo, collector.spec, fresh)
+    return Record(remembered=0 if fresh.replay is None else init.rows(num_envs, fresh.replay.capacity))
+
+
 def opened(
     source: Source,
     algo: Algorithm[Any],
@@ -102,8 +117,9 @@ def opened(
 ) -> Collector:
     """Return the collector of these runs, once it is clear that they can be trained."""
     request = Request(
-        algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend, eval_env
-    )
+        algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend, eval_env,
+        WarmStart(settings) if settings.init is not None else None,
+    )  # fmt: skip
     collector = open_collector(source, settings.env_arg, request)
     try:
         algo.check_num_envs(request.num_envs)

@@ -12,8 +12,6 @@ import numpy as np
 from jaxtyping import Float
 
 from bisac.errors import BisacError
-from bisac.runs.checkpoint.checkpoints import Checkpoints
-from bisac.runs.checkpoint.manifest import FOLDER_NAME, Checkpoint, read_manifest
 from bisac.runs.folder import RunFolder, env_folder
 from bisac.runs.log import read_log
 
@@ -59,20 +57,6 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
             raise BisacError(f"there is no run folder at {path} or below it.")
         found |= below
     return sorted(found)
-
-
-def find_checkpoints(path: Path) -> list[Checkpoint]:
-    """Return the checkpoint whose folder this is, or all that the run in this folder keeps."""
-    if not path.exists():
-        raise BisacError(f"there is no run folder or checkpoint at {path}.")
-    if FOLDER_NAME.fullmatch(path.resolve().name):
-        return [read_manifest(path.resolve())]
-    checkpoints = Checkpoints(RunFolder(path).checkpoints)
-    problems = checkpoints.recover()
-    if not checkpoints.kept:
-        why = f" {' '.join(problems)}" if problems else ""
-        raise BisacError(f"{path} holds no checkpoint; train with --checkpoint-every above 0.{why}")
-    return checkpoints.kept
 
 
 def read_evaluations(folder: Path) -> Evaluations:

@@ -17,6 +17,7 @@ import numpy as np
 from bisac.collect import replay as replay_memory
 from bisac.collect.collector import Snapshot
 from bisac.collect.replay import Replay
+from bisac.errors import BisacError
 from bisac.policies.policy import Policy
 from bisac.runs.checkpoint.contents import facts_of, files_of
 from bisac.runs.checkpoint.manifest import (
@@ -31,6 +32,7 @@ from bisac.runs.checkpoint.manifest import (
     manifest_bytes,
     read_manifest,
 )
+from bisac.runs.folder import RunFolder
 from bisac.runs.record import Record
 from bisac.storage import PARTIAL, pack_arrays, sync_folder, write_atomic, write_from
 from bisac.types import Transition
@@ -79,7 +81,7 @@ class Checkpoints:
         step, replay = snapshot.step, snapshot.learning.replay
         try:
             self.folder.mkdir(exist_ok=True)
-            pieces = self._write_pieces(replay, step) if replay else []
+            pieces = self._write_pieces(replay, step, record.remembered + step) if replay else []
             checkpoint = self._write_folder(snapshot, record, config, policy, pieces)
         except BaseException:
             self._remove(f"*step-{step:012d}*", f"*-{step:012d}.safetensors*")
@@ -88,14 +90,17 @@ class Checkpoints:
         self.kept = [each for each in kept if each in kept[-KEPT:] or each.step == together]
         self._remove("*step-*", "*.safetensors*")
 
-    def _write_pieces(self, replay: Replay[Transition], step: int) -> list[Piece]:
-        """Return the pieces of the rows that the memory holds; write those that the last checkpoint but one has not."""
+    def _write_pieces(self, replay: Replay[Transition], step: int, added: int) -> list[Piece]:
+        """Return the pieces of the rows that the memory holds; write those that the last checkpoint but one has not.
+
+        `added` is the number of rows that were ever added to it.
+        """
         folder = self.folder / "replay"
         folder.mkdir(exist_ok=True)
         reusable = {(p.start, p.end): p for p in (self.kept[0].pieces if len(self.kept) == KEPT else [])}
-        oldest, pieces = max(0, step - replay.capacity), []
-        for aligned in range(oldest // PIECE_ROWS * PIECE_ROWS, step, PIECE_ROWS):
-            start, end = max(aligned, oldest), min(aligned + PIECE_ROWS, step)
+        oldest, pieces = max(0, added - replay.capacity), []
+        for aligned in range(oldest // PIECE_ROWS * PIECE_ROWS, added, PIECE_ROWS):
+            start, end = max(aligned, oldest), min(aligned + PIECE_ROWS, added)
             # A piece may begin with rows that the memory has forgotten since; it is as good.
             piece = (
                 reusable.get((aligned, end))
@@ -149,3 +154,17 @@ def common_step(runs: Sequence[Checkpoints]) -> int | None:
     """Return the newest step at which each of the runs has a checkpoint, if there is one."""
     steps = [{kept.step for kept in checkpoints.kept} for checkpoints in runs]
     return max(set.intersection(*steps), default=None)
+
+
+def find_checkpoints(path: Path) -> list[Checkpoint]:
+    """Return the checkpoint whose folder this is, or all that the run in this folder keeps."""
+    if not path.exists():
+        raise BisacError(f"there is no run folder or checkpoint at {path}.")
+    if FOLDER_NAME.fullmatch(path.resolve().name):
+        return [read_manifest(path.resolve())]
+    checkpoints = Checkpoints(RunFolder(path).checkpoints)
+    problems = checkpoints.recover()
+    if not checkpoints.kept:
+        why = f" {' '.join(problems)}" if problems else ""
+        raise BisacError(f"{path} holds no checkpoint; train with --checkpoint-every above 0.{why}")
+    return checkpoints.kept

@@ -149,8 +149,8 @@ def _name_of_version_1(name: str) -> str:
 def _read_pieces(checkpoint: Checkpoint, shapes: Transition) -> Transition:
     """Return the replay memory's rows, brought onto the device piece by piece."""
     capacity = jax.tree.leaves(shapes)[0].shape[0]
-    first = checkpoint.pieces[0].start if checkpoint.pieces else checkpoint.step
-    if first > max(0, checkpoint.step - capacity):
+    first = checkpoint.pieces[0].start if checkpoint.pieces else checkpoint.rows
+    if first > max(0, checkpoint.rows - capacity):
         raise ValueError("rows of the replay memory are missing")
     storage = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     for piece in checkpoint.pieces:

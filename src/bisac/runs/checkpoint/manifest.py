@@ -83,6 +83,11 @@ class Checkpoint:
         """The environment steps that the run had taken."""
         return self.run["step"]
 
+    @property
+    def rows(self) -> int:
+        """The rows that were ever added to the replay memory: one a step, after those that it began with."""
+        return self.step + self.run["record"].get("remembered", 0)
+
     def read(self, name: str) -> bytes:
         """Return one of its files; empty where there was nothing to write."""
         return self.files[name].read(self.path) if name in self.files else b""
@@ -159,7 +164,8 @@ def _check_manifest(checkpoint: Checkpoint) -> None:
         and all(isinstance(mark.size, int) and isinstance(mark.sha256, str) for mark in marks)
         and all(0 <= start < end <= start + PIECE_ROWS for start, end in ends)
         and all(left[1] == right[0] for left, right in pairwise(ends))
-        and (not ends or ends[-1][1] == checkpoint.step)
+        and checkpoint.rows >= checkpoint.step
+        and (not ends or ends[-1][1] == checkpoint.rows)
     )
     if not sound:
         raise ValueError("its fields contradict each other")
