@@ -17,7 +17,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-lowest check format bench bench-acting bench-return bench-scaling campaign dist clean
+.PHONY: help install train test test-browser test-device test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: check ## run all checks and tests; PYTHON=python3.12 with another Python
 test-browser: $(VENV)/developing ## test the report's page in an installed Chromium or Chrome
 	@$(BIN)/python tests/support/browser.py
 	$(BIN)/pytest -m browser $(ARGS)
+
+test-device: $(VENV)-device/installed ## test the tasks of Brax and MuJoCo Playground, in an environment of their own
+	$(VENV)-device/bin/pytest -m device $(ARGS)
 
 test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/$(PYTEST) $(ARGS)
@@ -54,6 +57,9 @@ bench-acting: $(VENV)/developing $(PEERS)/installed ## measure acting on one obs
 
 bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)
+
+bench-device: $(VENV)/installed ## measure learning on the device beside its updates alone, and many seeds
+	$(BIN)/python benchmarks/device.py $(ARGS)
 
 bench-scaling: $(VENV)/installed ## measure how costs grow
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
@@ -80,6 +86,11 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/developing: $(VENV)/installed
 	$(BIN)/pip $(INSTALL) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)-device/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-device
+	$(VENV)-device/bin/pip $(INSTALL) -e '.[dev,brax,playground]'
 	@touch $@
 
 # Every lower bound as the one version allowed.

@@ -66,6 +66,7 @@ SB3_SAC, SBX_SAC = Contestant("SB3: SAC", "peers", "sb3-sac"), Contestant("SBX: 
 REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac")
 SAC, NORMALISED = Contestant("bisac: SAC, classic", "ours", "sac"), Contestant("bisac: SAC", "ours", "sac-batch")
 BISAC = Contestant("bisac: Bidirectional SAC", "ours", "bisac")
+DEVICE = Contestant("bisac: SAC, on the device", "ours", "sac-device")
 VDN_A = Contestant("bisac: Bidirectional SAC, VDN-a", "ours", "bisac-vdn-a")
 LIMITS = tuple(
     Contestant(f"limit ({label})", "limit", name, False) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
@@ -95,7 +96,7 @@ GROUPS = (
     Group("hopper", "Hopper-v5", ALL_SAC + LIMITS, whats=("steps", "updates")),
     # A million transitions of Humanoid-v5 in each of the contestants would not fit into many a machine.
     Group("humanoid", "Humanoid-v5", ALL_SAC + LIMITS, replay=100_000, whats=("steps", "updates")),
-    Group("pendulum", "Pendulum-v1", (SB3_SAC, SBX_SAC, REJAX_SAC, SAC, BISAC), cores=(1,)),
+    Group("pendulum", "Pendulum-v1", (SB3_SAC, SBX_SAC, REJAX_SAC, SAC, DEVICE, BISAC), cores=(1,)),
     Group("ppo", "Hopper-v5", ALL_PPO, topic="ppo"),
 )
 KEEP_FREED = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}

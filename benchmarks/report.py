@@ -15,6 +15,7 @@ Case = dict[str, Any]
 
 SAC, NORMALISED = "bisac: SAC, classic", "bisac: SAC"
 BISAC, VDN_A = "bisac: Bidirectional SAC", "bisac: Bidirectional SAC, VDN-a"
+DEVICE = "bisac: SAC, on the device"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,14 @@ SECTIONS = (
     Section(
         "Environment steps a second, end to end (one environment, one update a step)",
         ("steps",),
-        ((SAC, "SB3: SAC"), (SAC, "SBX: SAC"), (SAC, "rejax: SAC"), (BISAC, "SBX: SAC"), (VDN_A, "SBX: SAC")),
+        (
+            (SAC, "SB3: SAC"),
+            (SAC, "SBX: SAC"),
+            (SAC, "rejax: SAC"),
+            (DEVICE, "rejax: SAC"),
+            (BISAC, "SBX: SAC"),
+            (VDN_A, "SBX: SAC"),
+        ),
     ),
     Section(
         "Bare updates a second",

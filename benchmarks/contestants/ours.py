@@ -23,11 +23,16 @@ VDN_A = {
 """Bidirectional SAC with the paper's critic, classic."""
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "sac": ("sac", {"critic_norm": "none"}),
+    "sac-device": ("sac", {"critic_norm": "none", "num_envs": 1}),
     "sac-batch": ("sac", {"num_envs": 1}),
     "bisac": ("bisac", {"num_envs": 1, "epsilon_half_life": "none"}),  # so that every update projects
     "bisac-vdn-a": ("bisac", VDN_A),
     "ppo": ("ppo", {"rollout": ROLLOUT, "normalise_observations": False, "normalise_rewards": False}),
 }
+
+
+ON_DEVICE = {"Pendulum-v1": "classic/pendulum"}
+"""The same task, compiled into the training step."""
 
 
 class Metered:
@@ -49,6 +54,7 @@ class Metered:
 def main(name: str, env: str, replay: str) -> None:
     """Train until the harness has seen enough."""
     algo, settings = CONTESTANTS[name]
+    env = ON_DEVICE[env] if name == "sac-device" else env
     if algo == "ppo":
         meter = Meter(ROLLOUT, 2 * ROLLOUT)
     else:

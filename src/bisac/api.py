@@ -45,7 +45,7 @@ def train(
     with_replay: bool = False,
     **hyperparameters: Any,
 ) -> Policy:
-    """Train on an environment's id, on a function that makes a Gymnasium environment, or on one environment.
+    """Train on a task's id, on a function that makes a Gymnasium environment, or on one environment, also one in JAX.
 
     Hyperparameters are those of the algorithm (`bisac train ENV --algo NAME --help` lists them); the preset stands
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
@@ -162,8 +162,8 @@ def evaluate(
     return judge(policy, policy.spec.env_id if env is None else env, args, episodes, seed, deterministic)
 
 
-def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
-    """Consume the events of a run to its end, show them, and return what is left of it."""
+def outcomes_of(events: EventStream, display: RunDisplay | None) -> tuple[Outcome, ...]:
+    """Consume the events of runs to their end, show them, and return what is left of each."""
     finished = None
     try:
         for event in events:
@@ -173,7 +173,7 @@ def outcome_of(events: EventStream, display: RunDisplay | None) -> Outcome:
         if display:
             display.end()
     assert isinstance(finished, Finished), "a run ends with an exception or finished"
-    return finished.outcomes[0]
+    return finished.outcomes
 
 
 def load(path: str | PathLike[str]) -> Policy:

@@ -29,6 +29,17 @@ def tune_process() -> None:
     keep_compiled_programs()
 
 
+def offer_devices(runs: int) -> None:
+    """Let JAX see as many processors as there are runs to step side by side, but no more than cores.
+
+    It must be asked before JAX computes anything; later, the runs take turns on one. Accelerators are as many as they
+    are. Set by hand, XLA_FLAGS=--xla_force_host_platform_device_count comes first.
+    """
+    if runs > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        with contextlib.suppress(RuntimeError):
+            jax.config.update("jax_num_cpu_devices", min(runs, cores()))
+
+
 def keep_freed_memory() -> None:
     """Let glibc keep what is freed.
 

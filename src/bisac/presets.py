@@ -15,6 +15,7 @@ than an update); that, and the paper's algorithm to the letter; or the plain def
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
     "GatedPendulum": 0.9,  # as the task that it gates
+    "pendulum": 0.9,  # classic/pendulum, the same task on the device
     "Pendulum": 0.9,  # at 0.99 PPO hardly learns it (published: -1142 after 8M steps); at 0.9 the others do too
 }
 """The discount of the tasks for which 0.99 is not right, by the task's name without its version."""
@@ -100,7 +101,7 @@ def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
 
 def preset(env_id: str, algo: str) -> dict[str, Any]:
     """Return what differs from an algorithm's defaults on a task, whatever the task's version."""
-    task = env_id.rpartition(":")[2].rpartition("/")[2].rpartition("-v")[0]
+    task = env_id.rpartition(":")[2].rpartition("/")[2].partition("-v")[0]
     gamma = {"gamma": GAMMA[task]} if task in GAMMA else {}
     return gamma | HYPERPARAMETERS.get(algo, {}).get(task, {})
 

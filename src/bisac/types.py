@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,9 @@ from jaxtyping import Array, Float
 
 from bisac.errors import BisacError
 from bisac.layout import Layout, layout_from_json
+
+Box = TypeVar("Box", Float[np.ndarray, "*batch act"], Float[Array, "*batch act"])
+"""Actions, as NumPy's arrays or as JAX's."""
 
 Metrics = dict[str, Float[Array, ""]]
 """Scalars that an update reports, by the name they have in logs."""
@@ -82,10 +85,11 @@ class Spec:
         """The environment and its sizes, in words."""
         return f"{self.env_id} ({self.obs_dim} observations, {self.action_dim} actions)"
 
-    def to_box(self, action: Float[np.ndarray, "*batch act"]) -> Float[np.ndarray, "*batch act"]:
-        """Return actions in [-1, 1] in the environment's own units, within its box."""
+    def to_box(self, action: Box) -> Box:
+        """Return actions in [-1, 1] in the environment's own units, within its box; on the device those of JAX."""
         low, high, centre, reach = self.box
-        return np.minimum(np.maximum(centre + reach * action, low), high)
+        xp: Any = jnp if isinstance(action, jax.Array) else np
+        return xp.minimum(xp.maximum(centre + reach * action, low), high)
 
     @cached_property
     def box(self) -> tuple[Float[np.ndarray, "act"], ...]:

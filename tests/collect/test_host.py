@@ -7,7 +7,7 @@ from small_runs import advanced, host_collector
 from bisac.algos import SAC
 from bisac.collect import memory as memory_check
 from bisac.collect import replay as replay_memory
-from bisac.collect.learning import Flat, mean_metrics, with_new_tally
+from bisac.collect.learning import mean_metrics
 from bisac.collect.memory import check_memory
 from bisac.collect.off_policy import learn_and_act
 from bisac.envs.host.envs import episode_seed
@@ -26,7 +26,7 @@ def gathered(algo, env, num_envs, steps):
 def taken(state):
     """The metrics since they were last taken, and the state with a new tally."""
     learning = state.flat.whole
-    return mean_metrics(learning), state._replace(flat=Flat.of(with_new_tally(learning)))
+    return mean_metrics(learning), state.with_new_tally()
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])

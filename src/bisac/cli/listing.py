@@ -1,9 +1,11 @@
 """The command `bisac list`: the algorithms, the paper's tasks, our own, and what presets set."""
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bisac.algos import REGISTRY
+from bisac.envs.device.sources import FAMILIES
 from bisac.envs.task import PAPER_TASKS
 from bisac.envs.tasks import SHIPPED
 from bisac.errors import BisacError
@@ -21,6 +23,7 @@ def run_list(arguments: list[str], console: Console) -> int:
     for name, simulator in PAPER_TASKS.items():
         tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))
     console.print(algorithms, "", tasks, "", _shipped())
+    _show_on_device(console)
     for algo in FAST:
         told = chosen("fast", None, algo).listed()
         console.print(f"\n--algo {algo} --preset fast adds: {told}", highlight=False, soft_wrap=True)
@@ -35,6 +38,16 @@ def _shipped() -> Table:
     for name, task in SHIPPED.items():
         table.add_row(f"[bold]{name}[/]", task.summary, task.args)
     return table
+
+
+def _show_on_device(console: Console) -> None:
+    """Print the tasks that are compiled into the training step, and what each kind of them needs."""
+    console.print("\n[italic]Tasks on the device (all take max_episode_steps, and --seeds)[/]")
+    for prefix, family in FAMILIES.items():
+        needs = f"; needs pip install '.[{family.needs}]'" if family.needs else ""
+        told = f"{prefix}/NAME{needs}; arguments: {family.args}"
+        console.print(f"[bold]{escape(told)}[/]", highlight=False, soft_wrap=True)
+        console.print(f"    {', '.join(family.names)}", highlight=False)
 
 
 def _presets_of(task: str) -> str:

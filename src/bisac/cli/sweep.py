@@ -2,18 +2,17 @@
 
 import dataclasses
 import shlex
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
 
+import jax
 import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_words, from_file, parse
-from bisac.collect.dispatch import random_return
+from bisac.collect.dispatch import random_return, spec_of
 from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.envs.host.backends import BackendName
-from bisac.envs.task import Task
 from bisac.errors import BisacError
 from bisac.machine import cores
 from bisac.runs.settings import OF_ONE_RUN, Settings
@@ -28,7 +27,6 @@ from bisac.sweeps.execute import execute
 from bisac.sweeps.plan import Plan, PlannedRun, parse_seeds
 from bisac.sweeps.progress import progress_of, remaining_seconds
 from bisac.sweeps.record import enrol
-from bisac.types import Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +78,8 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     """Run the command; returns its exit code."""
     words = _with_file(arguments)
     command, plan = parse_sweep(words)
-    specs = {env: _spec(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
+    jax.config.update("jax_platforms", "cpu")  # what is measured here must not take the memory of a GPU of the runs
+    specs = {env: spec_of(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
     # Processes on a Ray cluster have working folders of their own.
     out = command.out.resolve() if command.engine == "ray" else command.out
     runs, engine = list(plan.runs(out)), _engine(command)
@@ -132,12 +131,6 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     settings = Settings(**{name: getattr(command, name) for name in shared})
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
-
-
-def _spec(env_id: str, env_args: tuple[str, ...]) -> Spec:
-    task = Task(env_id, env_args)
-    with closing(task.make()) as env:
-        return task.spec(env)
 
 
 def _engine(command: SweepCommand) -> Engine:

@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 
 from bisac.algos import REGISTRY, Algorithm
-from bisac.api import outcome_of
+from bisac.api import outcomes_of
 from bisac.cli.arguments import flag_value, parse
 from bisac.cli.config_file import with_config
 from bisac.display.run import RunDisplay, show_outcome
@@ -19,20 +19,23 @@ from bisac.runs.events import EventStream
 from bisac.runs.resume import resume
 from bisac.runs.settings import Settings
 from bisac.runs.start import start
+from bisac.sweeps.plan import parse_seeds
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainCommand:
-    """Train a policy on a Gymnasium environment; the run folder holds all that comes out."""
+    """Train a policy on a task; the run folder holds all that comes out."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """The environment's id, such as Hopper-v5 or my_package:MyEnv-v0."""
+    """The task's id, such as Hopper-v5, my_package:MyEnv-v0 or classic/pendulum; 'bisac list' names some."""
     run: Settings
     hyperparameters: Algorithm[Any]
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
     """Start from what suits the task; that, with few updates for cheap simulators (fast); or plain defaults (none)."""
+    seeds: str | None = None
+    """Seeds as 0:8 (0 to 7) or 0,3,7: as many runs side by side, a folder each, on tasks of the device alone."""
     config: Path | None = None
     """Flags in a file: FILE.toml with algo = "sac", steps = 100000 and so on, or a run's config.json; what you type
     counts more."""
@@ -42,8 +45,8 @@ class TrainCommand:
 class ResumeCommand:
     """Go on with a run from its last checkpoint, bit for bit as if it had never stopped."""
 
-    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run folder."""
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")]
+    """The run folder; several go on side by side, if they were begun with --seeds."""
     steps: int | None = None
     """Environment steps to train for in all; by default as many as the run was started for."""
     checkpoint_every: int | None = None
@@ -55,7 +58,10 @@ def run_train(arguments: list[str], console: Console) -> int:
     command, begin = parse_train(arguments)
     if told := begin.listed():
         console.print(f"preset: {told} (--preset none for plain defaults)", highlight=False, soft_wrap=True)
-    return _show(start(command.env, command.hyperparameters, command.run), console)
+    seeds = None if command.seeds is None else parse_seeds(command.seeds)
+    if seeds is not None and flag_value(arguments, "seed") is not None:
+        raise BisacError("give --seed for one run, or --seeds for several side by side.")
+    return _show(start(command.env, command.hyperparameters, command.run, seeds), console)
 
 
 def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
@@ -92,7 +98,9 @@ def run_resume(arguments: list[str], console: Console) -> int:
     """Run `bisac resume`, and return the exit code."""
     _refuse_changes(arguments)
     command = parse(ResumeCommand, "resume", arguments)
-    return _show(resume([command.run], command.steps, command.checkpoint_every), console)
+    if not command.runs:
+        raise BisacError("name the run folder to go on with: bisac resume RUN.")
+    return _show(resume(command.runs, command.steps, command.checkpoint_every), console)
 
 
 def _refuse_changes(arguments: list[str]) -> None:
@@ -110,6 +118,8 @@ def _refuse_changes(arguments: list[str]) -> None:
 
 def _show(events: EventStream, console: Console) -> int:
     """Train in front of the user, and return the exit code."""
-    outcome = outcome_of(events, RunDisplay(console))
-    show_outcome(outcome, console)
-    return 128 + outcome.stopped_by if outcome.stopped_by is not None else 0
+    outcomes = outcomes_of(events, RunDisplay(console))
+    for outcome in outcomes:
+        show_outcome(outcome, console)
+    stopped_by = outcomes[0].stopped_by
+    return 128 + stopped_by if stopped_by is not None else 0

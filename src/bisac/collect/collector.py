@@ -1,8 +1,7 @@
 """The seam: what gathers experience, and advances learning with it, looks like this to everything above.
 
 A session, its log, its checkpoints and its display know a `Collector`, and nothing of where environments live. It may
-carry several runs of one algorithm side by side, which differ in their seeds: the arrays of its state then have a
-leading axis, one entry a run. One run is the plain case, without that axis.
+carry several runs of one algorithm side by side, which differ in their seeds.
 """
 
 from abc import ABC, abstractmethod
@@ -11,14 +10,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
-import jax
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from bisac.algos import Algorithm
-from bisac.collect.learning import Flat, Learning
+from bisac.collect.learning import Flat, Learning, with_new_tally
+from bisac.collect.side_by_side import one_of
 from bisac.envs.host.backends import BackendName
 from bisac.envs.task import EnvSource
+from bisac.policies.policy import Policy
 from bisac.types import Spec
 
 
@@ -82,17 +83,40 @@ def success_of(info: Mapping[str, Any]) -> bool | None:
     return None
 
 
-class State(NamedTuple):
-    """All of the runs that changes while experience is gathered. It is whole between two calls of `advance`."""
+class Part(NamedTuple):
+    """What changes of one run, or of several whose arrays have a leading axis, one entry a run."""
 
     flat: Flat
     """What learning holds, taken apart into a tuple of arrays."""
     place: Any
     """Where the environments are, as the collector needs to know it."""
+
+
+class State(NamedTuple):
+    """All of the runs that changes while experience is gathered. It is whole between two calls of `advance`."""
+
+    parts: tuple[Part, ...]
+    """The runs, as many in each part as in any other."""
     step: int = 0
     """Environment steps that each run has taken, summed over its environments."""
     updates: int = 0
     """Updates of the agent so far."""
+
+    @property
+    def flat(self) -> Flat:
+        """What learning holds, of a run by itself."""
+        return self.parts[0].flat
+
+    @property
+    def place(self) -> Any:
+        """Where the environments are, of a run by itself."""
+        return self.parts[0].place
+
+    def with_new_tally(self) -> "State":
+        """Return the same with the sums and counts of metrics at zero."""
+        return self._replace(
+            parts=tuple(part._replace(flat=Flat.of(with_new_tally(part.flat.whole))) for part in self.parts)
+        )
 
 
 class Snapshot(NamedTuple):
@@ -125,6 +149,8 @@ class Collector(ABC):
     """What the session asked for."""
     takes_turns: bool = False
     """Whether evaluations are played in the very environment that is trained in."""
+    notes: tuple[str, ...] = ()
+    """What the user should know of the task before it is trained on."""
 
     @abstractmethod
     def start(self) -> State:
@@ -140,7 +166,7 @@ class Collector(ABC):
         """
 
     @abstractmethod
-    def evaluate(self, policy: Acts, run: int) -> Evaluation:
+    def evaluate(self, policy: Policy, run: int) -> Evaluation:
         """Play the evaluation's episodes of a run, the same ones at each call."""
 
     def at_rest(self, state: State) -> bool:  # noqa: ARG002
@@ -171,7 +197,13 @@ class Collector(ABC):
         """Give the environments back."""
 
     @final
-    def learning(self, state: State, run: int) -> Learning:
-        """Return what learning holds for one of the runs. It shares memory with the state: use it before `advance`."""
-        whole = state.flat.whole
-        return whole if len(self.request.seeds) == 1 else jax.tree.map(lambda leaf: leaf[run], whole)
+    def learning(self, state: State, run: int, remembered: bool = True) -> Learning:
+        """Return what learning holds for one of the runs. It shares memory with the state: use it before `advance`.
+
+        Without what is `remembered`, the replay memory is left out: of several runs it would have to be copied.
+        """
+        size = len(self.request.seeds) // len(state.parts)
+        whole = state.parts[run // size].flat.whole
+        if not remembered:
+            whole = eqx.tree_at(lambda t: t.replay, whole, None, is_leaf=lambda x: x is None)
+        return one_of(whole, run % size, size)

@@ -1,54 +1,41 @@
 """One door to a task, wherever its environments live: training in it, judging a policy on it, filming one.
 
-Whoever asks here need not know the place; a new kind of place is added here and in a collector of its own. A task that
-brings its own collector is trained on in Python; what is found by an id, such as `bisac eval` does, is Gymnasium's.
+Whoever asks here need not know the place; a new kind of place is added here and in a collector of its own.
 """
 
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 
-from bisac.collect.collector import Acts, Collector, Evaluation, Request
+from bisac.collect.collector import Collector, Evaluation, Request
+from bisac.collect.device import DeviceCollector
 from bisac.collect.evaluate import HELD_OUT_STREAM, Drawn, Evaluator, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
+from bisac.collect.playing import filmed, play
+from bisac.envs.device.sources import Source, device_task
 from bisac.envs.task import EnvSource, Task
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy
+from bisac.types import Spec
 
 RANDOM_EPISODES = 20
 """Episodes over which a random policy's return is measured."""
 
 
-@runtime_checkable
-class CollectorSource(Protocol):
-    """A task that brings a collector of its own."""
-
-    def collector(self, request: Request) -> Collector:
-        """Return the collector that gathers experience for these runs."""
-        ...
-
-
-Source = EnvSource | CollectorSource
-"""What can be trained on: an environment's id, a function that makes a Gymnasium environment, such an environment, or a
-task of its own."""
-
-
 def open_collector(source: Source, env_args: tuple[str, ...], request: Request) -> Collector:
     """Return a collector for the task; close it when the runs are over."""
-    if isinstance(source, type) and issubclass(source, CollectorSource):
-        raise BisacError(f"{source.__name__} is a class; give one of its instances, such as {source.__name__}().")
-    if isinstance(source, CollectorSource):
-        if env_args or request.backend != "sync":
-            raise BisacError(f"{source_name(source)} takes neither environment arguments nor a backend.")
+    if (task := device_task(source, env_args)) is not None:
+        if request.backend != "sync":
+            raise BisacError(f"{task.spec.env_id} is stepped on the device; leave out --backend {request.backend}.")
         if request.eval_env is not None:
-            raise BisacError(f"{source_name(source)} is evaluated in by itself: leave eval_env out.")
-        return source.collector(request)
+            raise BisacError(f"{task.spec.env_id} is evaluated on the device, in itself: leave eval_env out.")
+        return DeviceCollector(task, request)
     own = own_envs(source)
     if own is not None and request.num_envs != own:
         many = "one environment" if own == 1 else f"{own} environments"
@@ -58,7 +45,21 @@ def open_collector(source: Source, env_args: tuple[str, ...], request: Request) 
         )
     if own is not None and request.backend != "sync":
         raise BisacError("an environment that is there already is stepped where it is: leave the backend out.")
-    return HostCollector(Task(source, env_args), request)
+    return HostCollector(host_task(source, env_args), request)
+
+
+def host_task(source: Source, env_args: tuple[str, ...]) -> Task:
+    """Return a task of Gymnasium's, which everything is that is not on the device."""
+    return Task(cast(EnvSource, source), env_args)
+
+
+def spec_of(source: Source, env_args: tuple[str, ...]) -> Spec:
+    """Return sizes and action bounds of a task; one sentence where it cannot be made."""
+    if (on_device := device_task(source, env_args)) is not None:
+        return on_device.spec
+    task = host_task(source, env_args)
+    with closing(task.make()) as env:
+        return task.spec(env)
 
 
 def own_envs(source: Source) -> int | None:
@@ -83,21 +84,26 @@ def source_name(source: Source) -> str:
 
 def judge(
     policy: Policy,
-    env: EnvSource,
+    env: Source,
     env_args: tuple[str, ...],
     episodes: int,
     seed: int,
     deterministic: bool = True,
 ) -> Evaluation:
     """Evaluate a policy on episodes that no training chose its best policy by."""
-    with closing(Evaluator(Task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
+    if (task := device_task(env, env_args)) is not None:
+        policy.check_fits(task.spec)
+        return play(task, policy, episodes, seed, HELD_OUT_STREAM, deterministic)
+    with closing(Evaluator(host_task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
         policy.check_fits(evaluator.spec)
         return evaluator(policy if deterministic else Drawn(Policy(policy.spec, policy.algo, policy.actor, seed)))
 
 
-def random_return(env: EnvSource, env_args: tuple[str, ...]) -> float:
+def random_return(env: Source, env_args: tuple[str, ...]) -> float:
     """Return what the random policy gets on average; always the same number."""
-    with closing(Evaluator(Task(env, env_args), RANDOM_EPISODES, seed=0)) as evaluator:
+    if (task := device_task(env, env_args)) is not None:
+        return float(play(task, None, RANDOM_EPISODES, seed=0).returns.mean())
+    with closing(Evaluator(host_task(env, env_args), RANDOM_EPISODES, seed=0)) as evaluator:
         return float(evaluator(Uniform(evaluator.spec)).returns.mean())
 
 
@@ -113,6 +119,8 @@ class Film:
     """Its pictures, one a step, drawn as they are asked for."""
 
 
-def film(policy: Acts, env: EnvSource, env_args: tuple[str, ...], seed: int) -> Film:
+def film(policy: Policy, env: Source, env_args: tuple[str, ...], seed: int) -> Film:
     """Return an episode of the deterministic policy as pictures."""
-    return Film(*filmed_episode(policy, Task(env, env_args), seed))
+    if (task := device_task(env, env_args)) is not None:
+        return Film(task.spec.env_id, task.rate, filmed(task, policy, seed))
+    return Film(*filmed_episode(policy, host_task(env, env_args), seed))

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy as np
 
@@ -21,15 +21,11 @@ MISSING_GL = (
 
 def filmed_episode(policy: Acts, task: Task, seed: int) -> tuple[str, int, Iterator[np.ndarray]]:
     """Return the environment's id, its frames a second, and the pictures of an episode of the deterministic policy."""
-    _choose_renderer()
-    try:
+    choose_renderer()
+    with rendering():
         env = task.make(render_mode="rgb_array")
         obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
         first = _picture(env)
-    except BisacError:
-        raise
-    except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
-        raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
     return task.name(env), int(env.metadata.get("render_fps", 30)), _frames(policy, env, np.asarray(obs), first)
 
 
@@ -52,7 +48,18 @@ def _picture(env: Env) -> np.ndarray:
     return picture
 
 
-def _choose_renderer() -> None:
+@contextmanager
+def rendering() -> Iterator[None]:
+    """Make one sentence of what goes wrong where a first picture is drawn."""
+    try:
+        yield
+    except BisacError:
+        raise
+    except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
+        raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
+
+
+def choose_renderer() -> None:
     """Without a screen, render off screen; what the user has set stays."""
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")

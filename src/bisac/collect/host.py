@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from bisac.algos import OffPolicy, OnPolicy, Rollout
-from bisac.collect.collector import Acts, Collector, Episode, Evaluation, Request, Snapshot, State
+from bisac.collect.collector import Collector, Episode, Evaluation, Part, Request, Snapshot, State
 from bisac.collect.evaluate import MOST_STEPS, Evaluator
 from bisac.collect.learning import (
     DivergedError,
@@ -28,6 +28,7 @@ from bisac.collect.on_policy import explore, learn_from_rollout
 from bisac.envs.host.envs import HostEnvs, RunningEpisode
 from bisac.envs.task import Task
 from bisac.errors import BisacError
+from bisac.policies.policy import Policy
 from bisac.types import Transition
 
 
@@ -47,7 +48,9 @@ class HostCollector(Collector):
 
     def __init__(self, task: Task, request: Request):
         if len(request.seeds) != 1:
-            raise BisacError("Gymnasium environments are trained in one run at a time: give one seed.")
+            raise BisacError(
+                "Gymnasium environments are trained in one run at a time; 'bisac sweep' trains several seeds of them."
+            )
         self.request, self._seed = request, request.seeds[0]
         judged_in = task if request.eval_env is None else Task(request.eval_env)
         self.takes_turns = task.is_single and judged_in.source is task.source
@@ -66,7 +69,7 @@ class HostCollector(Collector):
         if self.request.init is not None:
             learning = self.request.init(learning, num_envs)
         place = HostPlace(self._envs.reset(), np.zeros((num_envs, self.spec.action_dim), np.float32), [])
-        return self._with_first_action(State(Flat.of(learning), place))
+        return self._with_first_action(State((Part(Flat.of(learning), place),)))
 
     def advance(self, state: State, until: int) -> tuple[State, list[list[Episode]]]:  # noqa: ARG002
         """Take a step of all environments, or a rollout, and learn."""
@@ -80,7 +83,7 @@ class HostCollector(Collector):
             self._envs.rewind(marked)
             raise
 
-    def evaluate(self, policy: Acts, run: int) -> Evaluation:  # noqa: ARG002
+    def evaluate(self, policy: Policy, run: int) -> Evaluation:  # noqa: ARG002
         """Play an episode in each of the evaluation's environments."""
         return self._evaluator(policy)
 
@@ -137,7 +140,7 @@ class HostCollector(Collector):
         obs = np.array(saved.place.obs)  # a copy: where an environment begins anew, its first observation goes there
         strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs)
         place = HostPlace(obs, np.asarray(saved.place.action), [])
-        state = State(Flat.of(saved.learning), place, saved.step, saved.updates)
+        state = State((Part(Flat.of(saved.learning), place),), saved.step, saved.updates)
         return (self._with_first_action(state) if strayed else state), [len(strayed)]
 
     def close(self) -> None:
@@ -151,14 +154,15 @@ class HostCollector(Collector):
             return state
         random = self._acts_randomly(algo, state.step)
         learning, action = first_action(algo, state.flat.whole, state.place.obs, random)
-        return state._replace(flat=Flat.of(learning), place=state.place._replace(action=np.asarray(action)))
+        place = state.place._replace(action=np.asarray(action))
+        return state._replace(parts=(Part(Flat.of(learning), place),))
 
     def _acts_randomly(self, algo: OffPolicy[Any], step: int) -> bool:
         return step < algo.learning_starts and self.request.init is None
 
     def _step(self, algo: OffPolicy[Any], state: State) -> tuple[State, list[list[Episode]]]:
         """Act in all environments, remember what came of it, learn, and draw the next actions."""
-        flat, (obs, action, _), step, updates = state
+        ((flat, (obs, action, _)),), step, updates = state
         self._check_action(state, action)
         result = self._envs.step(action)
         discount = 1.0 - result.terminated.astype(np.float32)
@@ -174,7 +178,8 @@ class HostCollector(Collector):
             self._acts_randomly(algo, step),
         )  # fmt: skip
         place = HostPlace(result.obs, np.asarray(drawn), [])
-        return State(Flat(leaves, flat.structure), place, step, updates + due), [_ended(result.finished)]
+        part = Part(Flat(leaves, flat.structure), place)
+        return State((part,), step, updates + due), [_ended(result.finished)]
 
     def _roll_out(self, algo: OnPolicy[Any], state: State) -> tuple[State, list[list[Episode]]]:
         """Gather a rollout by the policy of its beginning, and learn from it."""
@@ -193,7 +198,8 @@ class HostCollector(Collector):
         remaining = np.float32(1.0 - min(1.0, state.step / self.request.steps))
         rollout: tuple[Any, ...] = tuple(np.stack(column) for column in zip(*rows, strict=True))
         learning = learn_from_rollout(algo, learning, Rollout(*rollout), remaining)
-        return State(Flat.of(learning), place, state.step + length * num_envs, state.updates + 1), [_ended(finished)]
+        part = Part(Flat.of(learning), place)
+        return State((part,), state.step + length * num_envs, state.updates + 1), [_ended(finished)]
 
     def _check_action(self, state: State, action: np.ndarray) -> None:
         """Never hand an environment what is no number: it would be blamed for what came of it."""

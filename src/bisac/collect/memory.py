@@ -18,9 +18,11 @@ def check_memory(algo: Algorithm[Any], spec: Spec, runs: int = 1) -> None:
         return
     needed, free = runs * replay_memory.bytes_needed(algo.replay_size, Transition.like(spec)), available_memory()
     if needed > free:
+        memories = "a replay memory" if runs == 1 else f"{runs} replay memories, one a seed,"
+        takes, fewer = ("takes", "") if runs == 1 else ("take", ", or fewer seeds")
         raise BisacError(
-            f"a replay memory of {algo.replay_size:,} transitions of {spec.env_id} takes {needed / 2**30:.1f} GiB, and "
-            f"{free / 2**30:.1f} GiB are free; choose a smaller --replay-size."
+            f"{memories} of {algo.replay_size:,} transitions of {spec.env_id} {takes} {needed / 2**30:.1f} GiB, and "
+            f"{free / 2**30:.1f} GiB are free; choose a smaller --replay-size{fewer}."
         )
 
 

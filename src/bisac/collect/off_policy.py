@@ -3,6 +3,7 @@
 Nothing here knows an environment: transitions come in, actions go out.
 """
 
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,9 @@ from bisac.types import Metrics, Transition
 
 def updates_due(algo: OffPolicy[Any], step: int, updates: int) -> int:
     """Return how many updates are due after `step` environment steps, of which `updates` have been made."""
-    return max(0, int((step - algo.learning_starts) * algo.utd) - updates)
+    # By whole numbers: 0.29 is 29 updates in 100 steps, and 1/3 is one in three, however floats round.
+    ratio = Fraction(algo.utd).limit_denominator(10**9)
+    return max(0, (step - algo.learning_starts) * ratio.numerator // ratio.denominator - updates)
 
 
 def begin_learning(algo: OffPolicy[Any], learning: Learning, newest: Transition | None = None) -> Learning:

@@ -55,14 +55,12 @@ class Task:
     def __post_init__(self):
         if self.args and not isinstance(self.source, str):
             raise BisacError("environment arguments are for an id; a function, or an environment, has its own.")
-        for arg in self.args:
-            if not arg.partition("=")[0].strip() or "=" not in arg:
-                raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
+        parse_args(self.args)
 
     @property
     def kwargs(self) -> dict[str, Any]:
         """The arguments as Python's; the last of a key counts."""
-        return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in self.args)}
+        return parse_args(self.args)
 
     @property
     def is_single(self) -> bool:
@@ -127,6 +125,14 @@ class Task:
                 raise
             cause = str(error.__cause__ or error).rstrip(".")
             raise BisacError(f"environment '{env_id}' cannot be made with {', '.join(self.args)}: {cause}.") from error
+
+
+def parse_args(args: tuple[str, ...]) -> dict[str, Any]:
+    """Return arguments that were typed as key=value as Python's; the last of a key counts."""
+    for arg in args:
+        if not arg.partition("=")[0].strip() or "=" not in arg:
+            raise BisacError(f"an environment's argument must be key=value, got '{arg}'.")
+    return {key.strip(): _value(text) for key, _, text in (arg.partition("=") for arg in args)}
 
 
 def to_args(kwargs: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from bisac.collect.collector import Collector
 from bisac.collect.dispatch import Source, source_name
 from bisac.envs.task import EnvSource
 from bisac.errors import BisacError
-from bisac.machine import tune_process
+from bisac.machine import offer_devices, tune_process
 from bisac.policies.policy import load_policy
 from bisac.runs.checkpoint.checkpoints import Checkpoints, common_step
 from bisac.runs.checkpoint.contents import fitting, load
@@ -71,6 +71,7 @@ def _resume(
 ) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
+    offer_devices(len(paths))
     steps = changes["steps"]
     with ExitStack() as held:
         found: list[Found] = []

@@ -12,11 +12,9 @@ from bisac.algos import Algorithm
 from bisac.collect.collector import Collector, Episode, State
 from bisac.collect.learning import (
     DivergedError,
-    Flat,
     check_sound,
     current_policy,
     mean_metrics,
-    with_new_tally,
 )
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy
@@ -71,7 +69,7 @@ class Session:
 
     def policy(self, run: int = 0) -> Policy:
         """Return a run's present policy. It shares memory with the state: use it before going on."""
-        learning = self.collector.learning(self.state, run)
+        learning = self.collector.learning(self.state, run, remembered=False)
         return current_policy(self._algo, self.collector.spec, learning, self.state.step)
 
     def log(self, values: Mapping[str, SupportsFloat], run: int = 0) -> None:
@@ -165,11 +163,11 @@ class Session:
             self._check_sound(index)
             policy = self.policy(index)
             evaluation = self.collector.evaluate(policy, index)
-            metrics = mean_metrics(self.collector.learning(self.state, index))
+            metrics = mean_metrics(self.collector.learning(self.state, index, remembered=False))
             row = run.add_row(step, evaluation, metrics, policy)
             happened += [Evaluated(index, step, *evaluation), Logged(index, row), *run.flush(step)]
         if happened:
-            self.state = self.state._replace(flat=Flat.of(with_new_tally(self.state.flat.whole)))
+            self.state = self.state.with_new_tally()
         return happened
 
     def _save(self, last: bool) -> list[Event]:
@@ -185,7 +183,7 @@ class Session:
         return happened
 
     def _check_sound(self, run: int) -> None:
-        learning, request = self.collector.learning(self.state, run), self.collector.request
+        learning, request = self.collector.learning(self.state, run, remembered=False), self.collector.request
         check_sound(request.algo, learning, self.state.step, self.state.updates, request.num_envs)
 
     def _leave(self, stopped_by: int | None) -> tuple[Outcome, ...]:

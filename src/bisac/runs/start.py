@@ -13,7 +13,7 @@ from bisac.collect.dispatch import Source, open_collector, source_name
 from bisac.collect.learning import learning_shapes
 from bisac.collect.memory import check_memory
 from bisac.envs.task import EnvSource
-from bisac.machine import tune_process
+from bisac.machine import offer_devices, tune_process
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.config import to_config
 from bisac.runs.events import Event, EventStream, Started, Warned
@@ -62,6 +62,7 @@ def _start(
 ) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
+    offer_devices(len(seeds or [0]))
     algorithm_name(algo)  # one without a name could not be written down
     algo = algo.settled()
     settings = settings.settled(algo)
@@ -78,6 +79,8 @@ def _start(
             folder.write_config(config)
             runs.append(Run(algo, own, folder, config, record(), Checkpoints(folder.checkpoints), Log(folder)))
         yield Started(tuple(run.folder for run in runs), 0, settings.steps)
+        for note in collector.notes:
+            yield Warned(note)
         if isinstance(algo, OffPolicy) and settings.steps <= algo.learning_starts:
             ends = f"--steps {settings.steps:,} end before --learning-starts {algo.learning_starts:,}"
             yield Warned(f"nothing will be learned: {ends}.")
@@ -130,7 +133,7 @@ def opened(
 def begun(session: Session, attach: Attach | None = None) -> Iterator[Event]:
     """Open the logs of a session's runs where the runs are, hand the session out, then yield its events."""
     for index, run in enumerate(session.runs):
-        metrics = session.collector.learning(session.state, index).metric_sums
+        metrics = session.collector.learning(session.state, index, remembered=False).metric_sums
         run.log.open(run.record, list(metrics), session.state.step)
     if attach is not None:
         attach(session)

@@ -23,7 +23,6 @@ START = 10.0
 
 def guess_seconds(runs: Iterable[PlannedRun], specs: Mapping[str, Spec], slots: int, cores: int) -> float:
     """Guess the seconds until all runs are complete, within a factor of two or so."""
-    jax.config.update("jax_platforms", "cpu")  # a guess must not take the memory of a GPU that the runs need
     runs = list(runs)
     updates = {(run.env, run.contestant): run for run in runs}
     costs = {key: OVERHEAD + _operations(run, specs[run.env]) / (RATE * cores) for key, run in updates.items()}

@@ -14,6 +14,7 @@ from bisac.runs.signals import stop_requests
 from bisac.sweeps.engines.base import EndedProcess, Engine
 from bisac.sweeps.events import RunEnded, RunStarted, SweepEvent, SweepFinished, SweepProgressed
 from bisac.sweeps.folders import LOG
+from bisac.sweeps.groups import side_by_side
 from bisac.sweeps.plan import PlannedRun
 from bisac.sweeps.progress import progress_of, remaining_seconds
 
@@ -48,7 +49,7 @@ class _Sweep:
     def __init__(self, runs: Sequence[PlannedRun], engine: Engine):
         self._runs, self._engine = runs, engine
         self._told = {run.folder: progress_of(run) for run in runs}
-        self._waiting = deque(run for run in runs if not self._told[run.folder].complete)
+        self._waiting = deque(side_by_side(run for run in runs if not self._told[run.folder].complete))
         self._running: dict[Path, PlannedRun] = {}
         self._log_sizes: dict[Path, int] = {}
         """Bytes that a run's log had before the run was started."""
@@ -65,10 +66,11 @@ class _Sweep:
             if requests and not passed_on:
                 self._engine.stop(requests[0])
                 passed_on = True
-            self._told |= {folder: progress_of(run) for folder, run in self._running.items()}
+            running = [each for run in self._running.values() for each in run.all]
+            self._told |= {run.folder: progress_of(run) for run in running}
             remaining = remaining_seconds(self._runs, self._told, self._engine.slots)
-            running = self._begun & self._running.keys()
-            yield SweepProgressed(self._runs, dict(self._told), running, dict(self._failed), remaining)
+            begun = {run.folder for run in running if run.folder in self._begun}
+            yield SweepProgressed(self._runs, dict(self._told), begun, dict(self._failed), remaining)
             time.sleep(INTERVAL)
         complete = [run for run in self._runs if self._told[run.folder].complete]
         yield SweepFinished(complete, dict(self._failed), requests[0] if requests else None)
@@ -102,13 +104,13 @@ class _Sweep:
         # An engine may let a run wait for room; its log grows when its process is there.
         for run in [run for folder, run in self._running.items() if folder not in self._begun]:
             if _size(run.folder / LOG) > self._log_sizes[run.folder]:
-                self._begun.add(run.folder)
-                yield RunStarted(run)
+                self._begun |= {each.folder for each in run.all}
+                yield from map(RunStarted, run.all)
 
     def _tell_ended(self, ended: Sequence[EndedProcess], requests: Sequence[int]) -> Iterator[RunEnded]:
         for process in ended:  # before anything is told: whoever hears it may fail
             self._running.pop(process.run.folder, None)
-        for process in ended:
+        for process in (process for whole in ended for process in whole.each()):
             folder = process.run.folder
             self._told[folder] = progress_of(process.run)
             if not self._told[folder].complete and not requests:

@@ -48,6 +48,13 @@ class PlannedRun:
     """The run's settings, settled."""
     arguments: tuple[str, ...]
     """The arguments of `bisac` that start the run."""
+    beside: tuple["PlannedRun", ...] = ()
+    """Runs that the same process trains side by side with it."""
+
+    @property
+    def all(self) -> tuple["PlannedRun", ...]:
+        """The runs that its process trains."""
+        return self, *self.beside
 
 
 @dataclass(frozen=True)

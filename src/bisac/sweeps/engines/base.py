@@ -1,7 +1,8 @@
 """The contract of an engine: how a sweep starts the processes of its runs, and hears of their end."""
 
 import signal
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from bisac.sweeps.plan import PlannedRun
@@ -17,6 +18,10 @@ class EndedProcess:
     """The process's exit code; None if it had none, or that is lost."""
     problem: str = ""
     """Why there is no exit code."""
+
+    def each(self) -> Iterator["EndedProcess"]:
+        """Give the same for each run that the process trained."""
+        return (replace(self, run=run) for run in self.run.all)
 
     @property
     def stopped(self) -> bool:

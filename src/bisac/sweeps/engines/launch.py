@@ -1,4 +1,4 @@
-"""A program that starts a run, or goes on with it, on cores of its own: launch.py FOLDER CORES PARENT train ENV ...
+"""A program that starts a run, or goes on with it, on cores of its own: launch.py FOLDERS CORES PARENT train ENV ...
 
 It is run by its path and must know nothing of bisac, only the standard library: the affinity must be set before JAX is
 imported. It then becomes the run's process, which stops and saves itself when its parent dies.
@@ -17,16 +17,18 @@ PATIENCE = 60.0
 
 
 def main() -> None:
-    """Become `bisac train ...`, or `bisac resume FOLDER` where that was begun before."""
-    folder, cores, parent, *train = sys.argv[1:]
+    """Become `bisac train ...`, or `bisac resume FOLDER ...` where that was begun before."""
+    joined, cores, parent, *train = sys.argv[1:]
+    folders = joined.split(os.pathsep)
     # A shell's background jobs ignore SIGINT, and Ray's workers block it; a run must hear it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     die_with(int(parent))
-    wait_until_free(Path(folder))
+    for folder in folders:
+        wait_until_free(Path(folder))
     take_cores(int(cores))
-    begun = Path(folder, "config.json").exists() or Path(folder, "checkpoints").is_dir()
-    os.execv(sys.executable, [sys.executable, "-m", "bisac", *(["resume", folder] if begun else train)])
+    begun = any(Path(folder, name).exists() for folder in folders for name in ("config.json", "checkpoints"))
+    os.execv(sys.executable, [sys.executable, "-m", "bisac", *(["resume", *folders] if begun else train)])
 
 
 def die_with(parent: int) -> None:

@@ -14,12 +14,21 @@ from bisac.sweeps.folders import LOG
 from bisac.sweeps.plan import PlannedRun
 
 
-def start_process(folder: Path, arguments: Sequence[str], cores: int) -> subprocess.Popen[bytes]:
-    """Start a run's process, pinned to as many cores; what it says is added to the log in the run's folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def start_process(folders: Sequence[Path], arguments: Sequence[str], cores: int) -> subprocess.Popen[bytes]:
+    """Start a process for the runs of these folders, pinned to as many cores; what it says goes to the first's log."""
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
     # In isolation the launcher cannot take a file that lies beside it for a module of the standard library.
-    command = [sys.executable, "-I", launch.__file__, str(folder), str(cores), str(os.getpid()), *arguments]
-    with (folder / LOG).open("ab") as log:
+    command = [
+        sys.executable,
+        "-I",
+        launch.__file__,
+        os.pathsep.join(map(str, folders)),
+        str(cores),
+        str(os.getpid()),
+        *arguments,
+    ]
+    with (folders[0] / LOG).open("ab") as log:
         log.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} on {platform.node()}\n".encode())
         log.flush()
         # A session of its own: a Ctrl-C at the terminal reaches the sweep alone, which passes it on once.
@@ -41,7 +50,7 @@ class LocalEngine:
 
     def start(self, run: PlannedRun) -> None:
         """Begin a run or go on with it."""
-        self._running.append((run, start_process(run.folder, run.arguments, self._cores)))
+        self._running.append((run, start_process([each.folder for each in run.all], run.arguments, self._cores)))
 
     def ended(self) -> list[EndedProcess]:
         """Return the processes that have ended since the last call."""

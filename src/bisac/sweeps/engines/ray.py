@@ -44,7 +44,7 @@ class RayEngine:
 
     def start(self, run: PlannedRun) -> None:
         """Hand a run to the cluster."""
-        self._running[self._task.remote(run.folder, run.arguments, self._cores)] = run
+        self._running[self._task.remote([each.folder for each in run.all], run.arguments, self._cores)] = run
 
     def ended(self) -> list[EndedProcess]:
         """Return the processes of the tasks that have ended since the last call."""
@@ -71,9 +71,9 @@ class RayEngine:
             return EndedProcess(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
 
 
-def work(folder: Path, arguments: tuple[str, ...], cores: int) -> int:
+def work(folders: list[Path], arguments: tuple[str, ...], cores: int) -> int:
     """Be the parent of a run's process on a worker until it ends; returns its exit code."""
-    process = start_process(folder, arguments, cores)
+    process = start_process(folders, arguments, cores)
     try:
         # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
         while (code := process.poll()) is None:
