@@ -17,7 +17,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign dist clean
+.PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test-browser: $(VENV)/developing ## test the report's page in an installed Chrom
 
 test-device: $(VENV)-device/installed ## test the tasks of Brax and MuJoCo Playground, in an environment of their own
 	$(VENV)-device/bin/pytest -m device $(ARGS)
+
+test-ray: $(VENV)/developing ## test sweeps on a Ray cluster on this machine
+	$(BIN)/pytest -m ray $(ARGS)
 
 test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/$(PYTEST) $(ARGS)

@@ -1,5 +1,6 @@
 """Environments compiled into the training step: learning, killing, resuming, runs side by side."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import warnings
 from contextlib import closing
 from fractions import Fraction
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,6 +51,36 @@ def advanced(gathering, steps, state=None):
     while state.step < steps:
         state, _ = gathering.advance(state, steps)
     return state
+
+
+def test_a_warm_start_is_taken_over_and_acts_by_its_policy_at_once():
+    given = []
+
+    def init(learning, num_envs):
+        given.append((learning, num_envs))
+        return eqx.tree_at(lambda t: t.key, learning, jax.random.key(77))
+
+    request = Request(SAC(**ALGO).settled(), (3,), 4, 10_000, 3, init=init)
+    gathering = DeviceCollector(device_task(MASS, ()), request)
+    state = gathering.start()
+    assert len(given) == 1
+    assert given[0][1] == 4
+    assert state.flat.whole.key == jax.random.key(77)
+    assert not any(gathering._plan(request.algo, state, 200)[1])
+    assert all(collector(SAC(**ALGO))._plan(request.algo, state, 60)[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (dict(algo=SAC(learn_at="episode").settled()), "one on the device never does"),
+        (dict(eval_env=MASS), "leave eval_env out"),
+    ],
+)
+def test_what_the_device_cannot_serve_is_refused(changes, sentence):
+    request = Request(SAC(**ALGO).settled(), (3,), 4, 10_000, 3)
+    with pytest.raises(bisac.BisacError, match=sentence):
+        DeviceCollector(device_task(MASS, ()), dataclasses.replace(request, **changes))
 
 
 def events(out, seeds, **settings):

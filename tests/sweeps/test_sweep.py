@@ -135,7 +135,7 @@ def without_clock(path):
     return [{name: value for name, value in row.items() if name != "wall_time"} for row in table]
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environment, folder, monkeypatch):

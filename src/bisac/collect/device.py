@@ -22,6 +22,7 @@ from bisac.collect.programs import CHUNK, Happened, learn_from_steps, learn_in_s
 from bisac.collect.side_by_side import Group, grouped, joined, one_of
 from bisac.collect.stepping import Place, first_place
 from bisac.envs.device.task import DeviceTask
+from bisac.errors import BisacError
 from bisac.policies.policy import Policy
 
 UPDATES = 256
@@ -33,6 +34,10 @@ class DeviceCollector(Collector):
 
     def __init__(self, task: DeviceTask, request: Request, batched: bool | None = None):
         """`batched` says whether the runs of a device are one program; by default so on accelerators."""
+        if isinstance(request.algo, OffPolicy) and request.algo.learn_at != "step":
+            raise BisacError("--learn-at episode is for environments that must not wait; one on the device never does.")
+        if request.eval_env is not None:
+            raise BisacError("an environment on the device is evaluated there too; leave eval_env out.")
         self.request, self.task, self.spec, self.notes = request, task, task.spec, task.notes
         self._groups = grouped(request.seeds, batched)
 
@@ -76,7 +81,8 @@ class DeviceCollector(Collector):
     def _fresh(self, seed: int) -> tuple[Learning, Place]:
         key, num_envs = jax.random.key(seed), self.request.num_envs
         place = jax.jit(first_place, static_argnums=(0, 1))(self.task, num_envs, key)
-        return fresh_learning(self.request.algo, self.spec, num_envs, key), place
+        learning = fresh_learning(self.request.algo, self.spec, num_envs, key)
+        return (learning if self.request.init is None else self.request.init(learning, num_envs)), place
 
     def _part(self, group: Group, runs: Sequence[tuple[Learning, Place]]) -> Part:
         learning, place = jax.device_put(joined(runs), group.device)
@@ -85,7 +91,7 @@ class DeviceCollector(Collector):
     def _step(self, algo: OffPolicy[Any], state: State, until: int) -> tuple[State, list[list[Episode]]]:
         dues, randoms = self._plan(algo, state, until)
         count, made = len(dues), sum(dues)
-        if made and not state.updates:
+        if made and not state.updates and self.request.init is None:
             state = self._begun(algo, state)
         padding = (0, CHUNK - count)
         planned = np.pad(np.array(dues, np.int32), padding), np.pad(np.array(randoms), padding), np.int32(count)
@@ -124,7 +130,7 @@ class DeviceCollector(Collector):
                 if dues:
                     break
                 due = due if step else 0
-            randoms.append(step < algo.learning_starts)
+            randoms.append(step < algo.learning_starts and self.request.init is None)
             dues.append(due)
             step, made = step + self.request.num_envs, made + due
         return dues, randoms

@@ -105,7 +105,7 @@ class HostCollector(Collector):
         obs = self._envs.rejoin()
         if obs.tobytes() == state.place.obs.tobytes():
             return state
-        return self._with_first_action(state._replace(place=state.place._replace(obs=obs)))
+        return self._with_first_action(state._replace(parts=(Part(state.flat, state.place._replace(obs=obs)),)))
 
     def snapshot(self, state: State, run: int) -> Snapshot:
         """Return the run with the seeds and actions of its running episodes."""
