@@ -74,7 +74,7 @@ def test_a_warm_start_is_taken_over_and_acts_by_its_policy_at_once():
     ("changes", "sentence"),
     [
         (dict(algo=SAC(learn_at="episode").settled()), "one on the device never does"),
-        (dict(eval_env=MASS), "leave eval_env out"),
+        (dict(eval_env="Pendulum-v1"), "leave eval_env out"),
     ],
 )
 def test_what_the_device_cannot_serve_is_refused(changes, sentence):
