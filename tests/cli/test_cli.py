@@ -155,7 +155,8 @@ BAD_INPUT = [
     (["resume", "nowhere", "--algo=sac"], "--algo cannot change within a run"),
     (["train", "Pendulum-v1", "--checkpoint-every", "-1"], "--checkpoint-every must be 0 or positive"),
     (["lisst"], "there is no command 'lisst'"),
-    (["list", "--all"], "takes no arguments"),
+    (["list", "--algo", "sack"], "there is no algorithm 'sack'"),
+    (["--print-completion", "tcsh"], "takes the shell's name: bash, zsh, fish"),
 ]
 
 
