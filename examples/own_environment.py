@@ -28,7 +28,7 @@ class Park(gymnasium.Env):
         speed = np.clip(speed + 0.1 * float(action[0]), -4, 4)
         position = np.clip(position + 0.1 * speed, -4, 4)
         self.state = np.array([position, speed], np.float32)
-        reward = -float(position**2 + 0.1 * speed**2 + 0.01 * float(action[0]) ** 2)
+        reward = -float(abs(position) + 0.1 * abs(speed) + 0.01 * float(action[0]) ** 2)
         parked = bool(abs(position) < 0.05 and abs(speed) < 0.05)
         return self.state.copy(), reward, False, False, {"is_success": parked}
 
