@@ -12,12 +12,13 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 LOWEST := .venv-lowest
 DIST := .venv-dist
+DOCS := .venv-docs
 
 INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign dist clean
+.PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +71,18 @@ bench-scaling: $(VENV)/installed ## measure how costs grow
 campaign: $(VENV)/developing ## kill, crash, damage and forge runs in large; writes docs/reliability.md (half an hour)
 	$(BIN)/python benchmarks/reliability $(ARGS)
 
+docs: $(DOCS)/installed reference ## build the documentation site into build/site/html, and look for dead links
+	$(DOCS)/bin/python site/stage.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	$(DOCS)/bin/python site/check.py
+	@echo "the site is in build/site/html: open index.html, or make docs-serve"
+
+docs-serve: docs ## show the documentation site on http://localhost:8000; reloads when a page changes
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs serve --watch docs --watch results
+
+reference: $(VENV)/installed ## write the generated pages of docs/reference anew
+	@$(BIN)/python site/reference.py
+
 dist: $(VENV)/developing ## build the wheel and the sdist; train with the wheel in a fresh environment
 	rm -rf dist $(DIST)
 	$(BIN)/python -m build
@@ -94,6 +107,11 @@ $(VENV)/developing: $(VENV)/installed
 $(VENV)-device/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-device
 	$(VENV)-device/bin/pip $(INSTALL) -e '.[dev,brax,playground]'
+	@touch $@
+
+$(DOCS)/installed: pyproject.toml site/constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip $(INSTALL) -c site/constraints.txt $(shell sed -n 's/^docs = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d ',')
 	@touch $@
 
 # Every lower bound as the one version allowed.

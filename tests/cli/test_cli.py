@@ -62,6 +62,7 @@ def trained(environment, tmp_path_factory):
 def test_train_ends_with_a_summary(trained):
     cwd, result = trained
     for expected in (r"final return +-[\d,.]+ ± [\d,.]+ at step 1,400", r"best return", r"learning_curve\.png",
+                     r"solved +not yet: from -200 on",
                      r"next +bisac eval runs/Pendulum-v1/bisac/seed0", r"step +700 +return"):  # fmt: skip
         assert re.search(expected, result.stdout)
     assert (cwd / "runs/Pendulum-v1/bisac/seed0/policy.safetensors").exists()
@@ -155,7 +156,8 @@ BAD_INPUT = [
     (["resume", "nowhere", "--algo=sac"], "--algo cannot change within a run"),
     (["train", "Pendulum-v1", "--checkpoint-every", "-1"], "--checkpoint-every must be 0 or positive"),
     (["lisst"], "there is no command 'lisst'"),
-    (["list", "--all"], "takes no arguments"),
+    (["list", "--algo", "sack"], "there is no algorithm 'sack'"),
+    (["--print-completion", "tcsh"], "takes the shell's name: bash, zsh, fish"),
 ]
 
 

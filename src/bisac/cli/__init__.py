@@ -8,7 +8,9 @@ from rich.markup import escape
 
 from bisac import __version__
 from bisac.algos import find_installed
+from bisac.cli.completion import run_completion
 from bisac.cli.evaluate import run_eval
+from bisac.cli.examples import welcome
 from bisac.cli.export import run_card, run_export
 from bisac.cli.figure import run_figure
 from bisac.cli.listing import run_list
@@ -17,48 +19,33 @@ from bisac.cli.sweep import run_sweep
 from bisac.cli.train import run_resume, run_train
 from bisac.errors import BisacError
 
-WELCOME = """[bold]bisac[/]: Bidirectional Soft Actor-Critic for continuous control
-
-  bisac train Pendulum-v1 --steps 6000      train, in about a minute
-  bisac train Hopper-v5 --algo sac          another task, another algorithm
-  bisac eval runs/Pendulum-v1/bisac/seed0   judge it; --video films it
-  bisac resume runs/Hopper-v5/sac/seed0     go on with a run that was stopped or killed
-  bisac sweep --env Hopper-v5 Walker2d-v5 --algo sac bisac --seeds 0:5 --steps 100000 --out sweeps/first
-                                            compare algorithms over tasks and seeds; run again, it goes on
-  bisac report sweeps/first                 the comparison, with honest statistics, as a page
-  bisac figure                              the paper's figures, from runs of your own
-  bisac export runs/Hopper-v5/sac/seed0 --format onnx
-                                            the policy for use without bisac; also stablehlo and numpy
-  bisac card runs/Hopper-v5/sac/seed0       its model card
-  bisac list                                algorithms and tasks
-  bisac --version                           which version this is
-
-Each command explains itself with --help; 'bisac train --algo NAME --help' shows that algorithm's hyperparameters."""
+COMMANDS: dict[str, Callable[[list[str], Console], int]] = {
+    "train": run_train,
+    "resume": run_resume,
+    "eval": run_eval,
+    "sweep": run_sweep,
+    "report": run_report,
+    "export": run_export,
+    "card": run_card,
+    "figure": run_figure,
+    "list": run_list,
+}
+"""What runs each command."""
 
 
 def run(arguments: list[str]) -> int:
     """Run a command line; returns the exit code."""
-    commands: dict[str, Callable[[list[str], Console], int]] = {
-        "train": run_train,
-        "resume": run_resume,
-        "eval": run_eval,
-        "sweep": run_sweep,
-        "report": run_report,
-        "figure": run_figure,
-        "export": run_export,
-        "card": run_card,
-        "list": run_list,
-    }
     console, problems = Console(), Console(stderr=True)
     if not arguments or arguments[0] in ("-h", "--help"):
-        console.print(WELCOME, highlight=False)
+        console.print(welcome(), highlight=False, soft_wrap=True)
         return 0
     if arguments[0] == "--version":
         console.print(f"bisac {__version__}", highlight=False)
         return 0
     try:
+        commands = COMMANDS | {"--print-completion": run_completion}
         if arguments[0] not in commands:
-            raise BisacError(f"there is no command '{arguments[0]}'; there are {', '.join(commands)}.")
+            raise BisacError(f"there is no command '{arguments[0]}'; there are {', '.join(COMMANDS)}.")
         find_installed()
         return commands[arguments[0]](arguments[1:], console)
     except BisacError as error:

@@ -7,17 +7,26 @@ from pathlib import Path
 from typing import TypeVar
 
 import tyro
+from rich.console import Console
 
+from bisac.cli.examples import examples
 from bisac.errors import BisacError
 from bisac.storage import read_file
 
 Command = TypeVar("Command")
 
+LAYOUT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+"""How tyro turns a dataclass into flags: by the field's name alone, and a boolean one into one flag."""
+
 
 def parse(command: Callable[..., Command], name: str, arguments: list[str]) -> Command:
     """Return what was typed as the command's dataclass; bad words and --help end the program."""
-    config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=config)
+    try:
+        return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=LAYOUT)
+    except SystemExit as end:
+        if not end.code:  # --help: examples come last, where the eye is
+            Console().print(examples(name), highlight=False, soft_wrap=True)
+        raise
 
 
 def flag_value(arguments: list[str], name: str) -> str | None:

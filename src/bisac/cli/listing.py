@@ -1,10 +1,14 @@
-"""The command `bisac list`: the algorithms, the paper's tasks, our own, and what presets set."""
+"""The command `bisac list`: the algorithms, the paper's tasks, our own, and what presets set; or one algorithm."""
+
+import dataclasses
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from bisac.algos import REGISTRY
+from bisac.cli.about import explained
+from bisac.cli.arguments import parse
 from bisac.envs.device.sources import FAMILIES
 from bisac.envs.task import PAPER_TASKS
 from bisac.envs.tasks import SHIPPED
@@ -12,10 +16,22 @@ from bisac.errors import BisacError
 from bisac.presets import FAST, GAMMA, chosen, listed, preset
 
 
+@dataclasses.dataclass(frozen=True)
+class ListCommand:
+    """Name the algorithms, the paper's tasks and those that ship with bisac; or explain one algorithm."""
+
+    algo: str | None = None
+    """Explain this algorithm."""
+
+
 def run_list(arguments: list[str], console: Console) -> int:
-    """Run `bisac list`: name the algorithms, the paper's tasks and our own. Return the exit code."""
-    if arguments:
-        raise BisacError("'bisac list' takes no arguments.")
+    """Run `bisac list`, and return the exit code."""
+    command = parse(ListCommand, "list", arguments)
+    if command.algo is not None:
+        if command.algo not in REGISTRY:
+            raise BisacError(f"there is no algorithm '{command.algo}'; there are {', '.join(REGISTRY)}.")
+        console.print(explained(command.algo), highlight=False, soft_wrap=True)
+        return 0
     algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
     for name, kind in REGISTRY.items():
         algorithms.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
@@ -28,6 +44,7 @@ def run_list(arguments: list[str], console: Console) -> int:
         told = chosen("fast", None, algo).listed()
         console.print(f"\n--algo {algo} --preset fast adds: {told}", highlight=False, soft_wrap=True)
     console.print("\nAny other Gymnasium environment with a bounded Box of actions works too.", highlight=False)
+    console.print("'bisac list --algo NAME' explains an algorithm.", highlight=False)
     return 0
 
 

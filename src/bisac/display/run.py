@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from bisac.envs.solved import judged
 from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Warned
 from bisac.runs.log import Row
 
@@ -113,6 +114,9 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
         if (rate := rows[-1].get("eval_success_rate")) is not None:
             lines.append(f"final success [bold]{rate:.0%}[/]")
         lines.append(f"best return   [bold]{best:,.1f}[/] at step {best_step:,.0f}")
+        spec = outcome.policy.spec
+        if not spec.env_args and (verdict := judged(spec.env_id, final)):
+            lines.append(f"solved        {verdict}")
     lines.append(f"run folder    {folder}")
     lines.append(f"curve         {curve}")
     lines.append(f"next          bisac eval {folder} --episodes 20 --video")
