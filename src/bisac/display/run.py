@@ -102,14 +102,18 @@ class RunDisplay:
 def show_outcome(outcome: Outcome, console: Console) -> None:
     """Print the summary of a run that stopped, and what to type next."""
     rows, folder, curve = outcome.rows, *(escape(str(path)) for path in (outcome.folder.path, outcome.folder.curve))
-    evaluated = [(row["eval_return"], row["eval_return_std"], row["step"]) for row in rows if row["step"]]
+    evaluated = [
+        (average, row["eval_return_std"], row["step"])
+        for row in rows
+        if row["step"] and (average := row["eval_return"]) is not None
+    ]
     lines = []
     if outcome.stopped_by is not None:
         go_on = f"and saved; go on with:  bisac resume {folder}"
         lines.append(f"[yellow]stopped early[/] {go_on if outcome.resumable else 'without a checkpoint to go on from'}")
     if evaluated:
         final, spread, step = evaluated[-1]
-        best, _, best_step = max(evaluated, key=lambda item: item[0] or 0.0)
+        best, _, best_step = max(evaluated, key=lambda item: item[0])
         lines.append(f"final return  [bold]{final:,.1f}[/] ± {spread:,.1f} at step {step:,.0f}")
         if (rate := rows[-1].get("eval_success_rate")) is not None:
             lines.append(f"final success [bold]{rate:.0%}[/]")
