@@ -60,7 +60,6 @@ def resumed(source, tmp_path, **changes):
 
 
 SHAPES = [
-    ("sac", 1),
     ("sac", 3),
     ("sac --critic-norm none", 3),
     ("forward-sac", 3),
