@@ -1,4 +1,4 @@
-"""Every script of examples/ runs, with tiny networks and few steps; and what pages link to is there."""
+"""Every script of examples/ runs, in small; and what pages link to is there."""
 
 import importlib
 import inspect
@@ -8,9 +8,11 @@ import warnings
 from pathlib import Path
 
 import pytest
+from policies import POLICIES, fresh
 
 import bisac
 from bisac.algos import REGISTRY
+from bisac.types import Spec
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = PROJECT / "examples"
@@ -18,6 +20,10 @@ SMALL = dict(
     critic_norm="none", hidden=(8,), batch_size=16, learning_starts=20, replay_size=1000, steps=300, eval_every=150,
     eval_episodes=1, num_envs=1, verbose=False,
 )  # fmt: skip
+SPECS = {
+    "Pendulum-v1": Spec("Pendulum-v1", 3, (-2.0,), (2.0,)),
+    "Park-v0": Spec("Park-v0", 2, (-1.0,), (1.0,)),
+}
 SAYS = {
     "quickstart": "mean return over 20 episodes: -",
     "own_environment": "of 50 episodes, mean return -",
@@ -29,21 +35,23 @@ SAYS = {
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Let everything train in small, in an empty folder, and each task once: compiling is what takes time."""
+    """Let the examples work in small, in an empty folder.
+
+    Compiling takes the time, so only `early_stop` trains, on the example's own environment. The others get an untrained
+    policy for the arguments that `bisac.train` takes; tests/test_docs.py trains in all these ways.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(EXAMPLES)
-    train, start, known = bisac.train, bisac.start, {}
+    train, start, evaluate = bisac.train, bisac.start, bisac.evaluate
 
-    def train_once(env, *words, **named):
-        task = env if isinstance(env, str) else env.spec.id
-        if task not in known:
-            known[task] = train(env, *words, **named | SMALL)
+    def untrained(env, *words, **named):
         inspect.signature(train).bind(env, *words, **named)
-        return known[task]
+        return fresh(POLICIES["sac-classic"], SPECS[env if isinstance(env, str) else env.spec.id])
 
-    monkeypatch.setattr(bisac, "train", train_once)
+    monkeypatch.setattr(bisac, "train", untrained)
     monkeypatch.setattr(bisac, "start", lambda *words, **named: start(*words, **named | SMALL))
-    monkeypatch.setattr(bisac, "resume", lambda path, env, steps: None)  # tests/test_docs.py does that
+    monkeypatch.setattr(bisac, "evaluate", lambda *words, episodes: evaluate(*words, episodes=1))
+    monkeypatch.setattr(bisac, "resume", lambda path, env, steps: None)
 
 
 def test_examples_run(small, monkeypatch, capsys):

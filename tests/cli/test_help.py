@@ -1,10 +1,13 @@
 """Help teaches: what it names exists, and its examples can be typed. The tab key knows what help knows."""
 
+import importlib.util
 import re
 import subprocess
+import sys
 
 import pytest
 
+from bisac.__main__ import main
 from bisac.algos import REGISTRY
 from bisac.cli import COMMANDS, run
 from bisac.cli.about import ABOUT, explained
@@ -50,3 +53,13 @@ def test_the_tab_key_in_bash(capsys):
     assert all(name in script for name in COMMANDS)
     told = subprocess.run(["bash"], input=script + TRY, capture_output=True, text=True, timeout=60, check=True)
     assert told.stdout.splitlines() == ["resume", "forward-sac forward-sac-actor", "--rollout", "projection"]
+
+
+def test_modules_of_the_working_folder_are_found(tmp_path, monkeypatch):
+    (tmp_path / "here_alone.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["bisac", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert importlib.util.find_spec("here_alone")
