@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisac.collect import replay
-from bisac.collect.sampling import draw_batch
+from bisac.collect.sampling import draw
 from bisac.collect.scaling import Scaling
 from bisac.types import Transition
 
@@ -54,7 +54,7 @@ def test_batches_are_what_a_loop_over_episodes_gives(n, times):
     newest = steps[-9:]
     assert any((ended & (transition.discount == 1.0)).any() for transition, ended in newest), "a truncation is held"
     assert not all(transition.discount.all() for transition, _ in newest), "a termination is held"
-    batch = jax.device_get(draw_batch(remembered(steps), PLAIN, jax.random.key(1), 200, n, GAMMA, ENVS))
+    batch = jax.device_get(draw(remembered(steps), PLAIN, jax.random.key(1), 200, n, GAMMA, ENVS))
     drawn = {(int(time), int(env)) for time, env in np.asarray(batch.action)}
     held = range(max(0, times - CAPACITY // ENVS), times)
     assert drawn == {(time, env) for time in held for env in range(ENVS)}
@@ -77,7 +77,7 @@ def test_neither_the_oldest_step_nor_one_after_termination_follows_where_all_obs
     memory = replay.init(5, jax.tree.map(lambda leaf: leaf[0], steps[0]))
     for step in steps:
         memory = replay.add(memory, jax.tree.map(jnp.asarray, step))
-    batch = draw_batch(memory, PLAIN, jax.random.key(0), 100, 3, 1.0, 1)
+    batch = draw(memory, PLAIN, jax.random.key(0), 100, 3, 1.0, 1)
     totals = {int(time): float(total) for time, total in zip(batch.action[:, 0], batch.reward, strict=True)}
     assert totals == {1: 110.0, 2: 100.0, 3: 111_000.0, 4: 110_000.0, 5: 100_000.0}
 
@@ -87,7 +87,7 @@ def test_rewards_are_scaled_before_they_are_summed():
     scaling = Scaling.init(1, ENVS, observations=True, rewards=True)
     seen = ((transition.obs, transition.reward * 100.0, ended) for transition, ended in steps)
     scaling = scaling.observe(*(jnp.asarray(np.stack(rows)) for rows in zip(*seen, strict=True)), GAMMA)
-    batch = jax.device_get(draw_batch(remembered(steps), scaling, jax.random.key(1), 20, 3, GAMMA, ENVS))
+    batch = jax.device_get(draw(remembered(steps), scaling, jax.random.key(1), 20, 3, GAMMA, ENVS))
     scaled = [(t._replace(reward=np.asarray(scaling.reward(jnp.asarray(t.reward)))), ended) for t, ended in steps]
     for row in range(20):
         time, env = np.asarray(batch.action[row], int)

@@ -58,13 +58,13 @@ def learn(
     def update(index: Int[Array, ""], carry: tuple[PyTree[Array], Metrics, Int[Array, ""]]):
         agent, sums, sound = carry
         sample_key, update_key = jax.random.split(jax.random.fold_in(learn_key, index))
-        batch = draw_batch(memory, scaling, sample_key, algo.batch_size, algo.n_step, algo.gamma, num_envs)
+        batch = draw_batch(algo, memory, learning.demos, scaling, sample_key, num_envs)
         agent, metrics = algo.update(agent, batch, update_key)
         return agent, *tallied(sums, sound, metrics)
 
     carry = learning.agent, learning.metric_sums, learning.sound_count
     agent, sums, sound = jax.lax.fori_loop(0, updates, update, carry)
-    return Learning(agent, scaling, memory, key, sums, learning.metric_count + updates, sound)
+    return Learning(agent, scaling, memory, key, sums, learning.metric_count + updates, sound, learning.demos)
 
 
 def draw_action(

@@ -59,6 +59,12 @@ def filled(replay: Replay[Item], items: Item) -> Replay[Item]:
     return Replay(storage, jnp.int32(count % replay.capacity), jnp.int32(count))
 
 
+def full_of(items: Item) -> Replay[Item]:
+    """Return a memory that holds these items, and has room for no others."""
+    count = jax.tree.leaves(items)[0].shape[0]
+    return filled(init(count, jax.tree.map(lambda rows: rows[0], items)), items)
+
+
 def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
     """Return `count` items drawn uniformly with replacement from those held."""
     index = jax.random.randint(key, (count,), 0, replay.size)
