@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bisac.collect import replay
-from bisac.collect.sampling import draw
+from bisac.collect import replay, sampling
 from bisac.collect.scaling import Scaling
 from bisac.types import Transition
 
+draw = jax.jit(sampling.draw, static_argnums=(3, 4, 5, 6))
 GAMMA, ENVS, CAPACITY = 0.9, 2, 24
 PLAIN = Scaling.init(1, ENVS, observations=False, rewards=False)
 
