@@ -1,6 +1,6 @@
 """Bidirectional Soft Actor-Critic in JAX: SAC with forward and reverse KL divergence, for continuous control."""
 
-from bisac import tasks
+from bisac import replay, tasks
 from bisac.algos import register
 from bisac.api import evaluate, load, reopen, resume, start, train
 from bisac.collect.collector import Evaluation
@@ -28,6 +28,7 @@ __all__ = [
     "load",
     "register",
     "reopen",
+    "replay",
     "resume",
     "start",
     "tasks",

@@ -9,6 +9,7 @@ from typing import Any
 
 from bisac.algos import REGISTRY, Algorithm, find_installed, make_algorithm
 from bisac.collect.collector import Evaluation
+from bisac.collect.dataset import Dataset
 from bisac.collect.dispatch import Source, judge, own_envs
 from bisac.display.run import RunDisplay, warn_only
 from bisac.envs.host.backends import BackendName
@@ -43,6 +44,7 @@ def train(
     eval_env: EnvSource | None = None,
     init: str | PathLike[str] | None = None,
     with_replay: bool = False,
+    demos: str | PathLike[str] | Dataset | None = None,
     **hyperparameters: Any,
 ) -> Policy:
     """Train on a task's id, on a function that makes a Gymnasium environment, or on one environment, also one in JAX.
@@ -51,12 +53,13 @@ def train(
     under those that are not given, if the algorithm is given by name: "auto" is what suits the task, "fast" is for
     simulators that cost less than an update, "paper" is the paper's algorithm to the letter, "none" is the plain
     defaults. `env_args` are what an id's environment is made with. Evaluations are played in `eval_env`, if there is
-    one. `init` is the folder of another run to start from; `with_replay` takes its memory too. Ctrl-C saves the run,
-    then raises KeyboardInterrupt; `resume` goes on with it.
+    one. `init` is the folder of another run to start from; `with_replay` takes its memory too. `demos` are
+    transitions to learn from beside its own: a file, the id of a Minari data set, or what
+    `bisac.replay.from_arrays` returns. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
     return start(
         env, algo, steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, out, overwrite, preset, verbose,
-        env_args, backend, eval_env, init, with_replay, **hyperparameters,
+        env_args, backend, eval_env, init, with_replay, demos, **hyperparameters,
     ).finish()  # fmt: skip
 
 
@@ -78,18 +81,22 @@ def start(
     eval_env: EnvSource | None = None,
     init: str | PathLike[str] | None = None,
     with_replay: bool = False,
+    demos: str | PathLike[str] | Dataset | None = None,
     **hyperparameters: Any,
 ) -> Training:
     """Return a run to iterate over: it goes on as its events are asked for. The arguments are those of `train`.
 
     Leave the loop when you like: the run is saved, and `reopen` or `resume` goes on with it.
     """
+    data = demos if isinstance(demos, Dataset) else None
+    named = data.name if data else None if demos is None else str(demos)
     settings = Settings(
         steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, Path(out) if out is not None else None,
         overwrite, to_args(env_args or {}), backend, Path(init) if init is not None else None, with_replay,
+        named,
     )  # fmt: skip
     algorithm, settings = _begin(env, algo, settings, preset, hyperparameters)
-    return _training(partial(start_runs, env, algorithm, settings, None, eval_env), verbose)
+    return _training(partial(start_runs, env, algorithm, settings, None, eval_env, demos=data), verbose)
 
 
 def resume(

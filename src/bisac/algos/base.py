@@ -100,13 +100,18 @@ class OffPolicy(Algorithm[State]):
     """Environment steps of uniformly random actions before learning starts."""
     replay_size: int = 1_000_000
     """Transitions that the replay memory holds."""
+    n_step: int = 1
+    """Rewards that a value is learned from before it rests on the next value: more spread news faster, less exactly."""
+    demo_fraction: float = 0.5
+    """Share of each batch that is drawn from --demos, where they are given."""
     learn_at: Literal["step", "episode"] = "step"
     """When to make the updates that are due: at once, or all of them when an episode has ended (real hardware)."""
 
     def __post_init__(self):
         super().__post_init__()
-        require(self, "at least 1", lambda v: v >= 1, "batch_size", "replay_size", "learning_starts")
+        require(self, "at least 1", lambda v: v >= 1, "batch_size", "replay_size", "learning_starts", "n_step")
         require(self, "positive", lambda v: v > 0.0, "utd")
+        require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "demo_fraction")
 
     @abstractmethod
     def begin(self, state: State, warm_up: Transition) -> State:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from bisac.algos import Algorithm
+from bisac.collect.dataset import Dataset
 from bisac.collect.learning import Flat, Learning, with_new_tally
 from bisac.collect.side_by_side import one_of
 from bisac.envs.host.backends import BackendName
@@ -44,6 +45,8 @@ class Request:
     init: Callable[[Learning, int], Learning] | None = None
     """What makes of fresh learning, in so many environments, one that starts from another run's. Such runs act by the
     policy from the first step on, and `begin_learning` is none of theirs."""
+    demos: Dataset | None = None
+    """What somebody else gathered, for the host to learn from too."""
 
 
 class Episode(NamedTuple):

@@ -35,6 +35,8 @@ def open_collector(source: Source, env_args: tuple[str, ...], request: Request) 
             raise BisacError(f"{task.spec.env_id} is stepped on the device; leave out --backend {request.backend}.")
         if request.eval_env is not None:
             raise BisacError(f"{task.spec.env_id} is evaluated on the device, in itself: leave eval_env out.")
+        if request.demos is not None:
+            raise BisacError(f"{task.spec.env_id} takes no demonstrations: they are for Gymnasium environments.")
         return DeviceCollector(task, request)
     own = own_envs(source)
     if own is not None and request.num_envs != own:

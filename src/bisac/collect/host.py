@@ -22,6 +22,7 @@ from bisac.collect.learning import (
     check_sound,
     fresh_learning,
     learning_shapes,
+    with_demos,
 )
 from bisac.collect.off_policy import begin_learning, first_action, learn_and_act, updates_due
 from bisac.collect.on_policy import explore, learn_from_rollout
@@ -60,6 +61,7 @@ class HostCollector(Collector):
             self.spec, judged = self._envs.spec, self._evaluator.spec
             if dataclasses.replace(judged, env_id=self.spec.env_id, env_args=self.spec.env_args) != self.spec:
                 raise BisacError(f"eval_env is {judged.sizes}, and does not fit {self.spec.sizes}.")
+            self._demos = None if request.demos is None else request.demos.fitted(self.spec)
             self._made = made.pop_all()
 
     def start(self) -> State:
@@ -68,6 +70,7 @@ class HostCollector(Collector):
         learning = fresh_learning(algo, self.spec, num_envs, jax.random.key(self._seed))
         if self.request.init is not None:
             learning = self.request.init(learning, num_envs)
+        learning = with_demos(learning, self._demos)
         place = HostPlace(self._envs.reset(), np.zeros((num_envs, self.spec.action_dim), np.float32), [])
         return self._with_first_action(State((Part(Flat.of(learning), place),)))
 
@@ -140,7 +143,8 @@ class HostCollector(Collector):
         obs = np.array(saved.place.obs)  # a copy: where an environment begins anew, its first observation goes there
         strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs)
         place = HostPlace(obs, np.asarray(saved.place.action), [])
-        state = State((Part(Flat.of(saved.learning), place),), saved.step, saved.updates)
+        learning = with_demos(saved.learning, self._demos)
+        state = State((Part(Flat.of(learning), place),), saved.step, saved.updates)
         return (self._with_first_action(state) if strayed else state), [len(strayed)]
 
     def close(self) -> None:

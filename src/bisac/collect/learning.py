@@ -41,6 +41,8 @@ class Learning(eqx.Module):
     """The number of these updates."""
     sound_count: Int[Array, ""]
     """The number of them until the first whose metrics were not finite."""
+    demos: Replay[Transition] | None = None
+    """What somebody else gathered, to learn from too; None where nothing is given."""
 
 
 class Flat(NamedTuple):
@@ -81,6 +83,14 @@ def fresh_learning(algo: Algorithm[Any], spec: Spec, num_envs: int, key: Key[Arr
     scaling = Scaling.init(spec.obs_dim, num_envs, algo.normalise_observations, algo.normalise_rewards)
     sums = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), metrics)
     return Learning(agent, scaling, replay, run_key, sums, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def with_demos(learning: Learning, demos: Transition | None) -> Learning:
+    """Return the same with somebody else's transitions to learn from too, if there are any."""
+    if demos is None:
+        return learning
+    held = replay_memory.full_of(demos)
+    return eqx.tree_at(lambda t: t.demos, learning, held, is_leaf=lambda node: node is None)
 
 
 def learning_shapes(algo: Algorithm[Any], spec: Spec, num_envs: int) -> Learning:

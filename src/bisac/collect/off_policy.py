@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from bisac.algos import OffPolicy
 from bisac.collect import replay as replay_memory
 from bisac.collect.learning import Flat, Learning, tallied
+from bisac.collect.sampling import draw_batch
 from bisac.types import Metrics, Transition
 
 
@@ -52,17 +53,18 @@ def learn(
     obs_seen, reward, ends = (jnp.asarray(leaf)[None] for leaf in (transition.obs, transition.reward, ended))
     scaling = learning.scaling.observe(obs_seen, reward, ends, algo.gamma)
     key, learn_key = jax.random.split(learning.key)
+    num_envs = transition.reward.shape[0]
 
     def update(index: Int[Array, ""], carry: tuple[PyTree[Array], Metrics, Int[Array, ""]]):
         agent, sums, sound = carry
         sample_key, update_key = jax.random.split(jax.random.fold_in(learn_key, index))
-        batch = scaling.batch(replay_memory.sample(memory, sample_key, algo.batch_size))
+        batch = draw_batch(algo, memory, learning.demos, scaling, sample_key, num_envs)
         agent, metrics = algo.update(agent, batch, update_key)
         return agent, *tallied(sums, sound, metrics)
 
     carry = learning.agent, learning.metric_sums, learning.sound_count
     agent, sums, sound = jax.lax.fori_loop(0, updates, update, carry)
-    return Learning(agent, scaling, memory, key, sums, learning.metric_count + updates, sound)
+    return Learning(agent, scaling, memory, key, sums, learning.metric_count + updates, sound, learning.demos)
 
 
 def draw_action(

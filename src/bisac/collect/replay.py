@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key, PyTree
+from jaxtyping import Array, Bool, Int, Key, PyTree
 
 Item = TypeVar("Item")
 
@@ -59,10 +59,31 @@ def filled(replay: Replay[Item], items: Item) -> Replay[Item]:
     return Replay(storage, jnp.int32(count % replay.capacity), jnp.int32(count))
 
 
+def full_of(items: Item) -> Replay[Item]:
+    """Return a memory that holds these items, and has room for no others."""
+    count = jax.tree.leaves(items)[0].shape[0]
+    return filled(init(count, jax.tree.map(lambda rows: rows[0], items)), items)
+
+
 def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
     """Return `count` items drawn uniformly with replacement from those held."""
     index = jax.random.randint(key, (count,), 0, replay.size)
     return jax.tree.map(lambda rows: rows[index], replay.storage)
+
+
+def sample_runs(
+    replay: Replay[Item], key: Key[Array, ""], count: int, length: int, block: int
+) -> tuple[Item, Bool[Array, "length count"]]:
+    """Return `count` items, drawn as `sample` draws them, each with those added up to `length` - 1 blocks later.
+
+    These follow along a leading axis, from the drawn item on: items of one place in blocks of `block`. Where fewer have
+    been added since, what stands there is of no meaning, and False in the second answer.
+    """
+    index = jax.random.randint(key, (count,), 0, replay.size)
+    ahead = block * jnp.arange(length)[:, None]
+    newer = (replay.position - 1 - index) % replay.capacity  # items that were added after this one
+    rows = (index[None] + ahead) % replay.capacity
+    return jax.tree.map(lambda held: held[rows], replay.storage), ahead <= newer[None]
 
 
 @partial(jax.jit, static_argnames="count")

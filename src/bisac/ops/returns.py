@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 
 def soft_value(
@@ -23,6 +23,26 @@ def td_target(
     `discount` is 0 where the episode terminated, else 1.
     """
     return reward + gamma * discount * next_value
+
+
+def n_step_return(
+    reward: Float[Array, "step *batch"],
+    discount: Float[Array, "step *batch"],
+    follows: Bool[Array, "step *batch"],
+    gamma: float,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"], Int[Array, "*batch"]]:
+    """Return R = sum_k gamma^k r_k over m steps, the discount of what comes after them, and the last of them, m - 1.
+
+    The m steps are those from the first on, up to one that terminates (`discount` 0) or that the next does not follow
+    (`follows`, which is not asked of the first). The second answer is gamma^(m-1) (1 - terminated), so that `td_target`
+    makes of both R + gamma^m (1 - terminated) V(s_m).
+    """
+    goes_on = jnp.where(follows[1:], discount[:-1], 0.0)
+    taken = jnp.cumprod(jnp.concatenate([jnp.ones_like(reward[:1]), goes_on]), axis=0)  # 1 for each of the m steps
+    last = taken.sum(axis=0).astype(jnp.int32) - 1
+    power = gamma ** jnp.arange(len(reward), dtype=reward.dtype)
+    total = jnp.tensordot(power, taken * reward, axes=1)
+    return total, power[last] * jnp.take_along_axis(discount, last[None], axis=0)[0], last
 
 
 def polyak(online: Float[Array, "*n"], target: Float[Array, "*n"], tau: float) -> Float[Array, "*n"]:

@@ -30,6 +30,7 @@ class RunFolder:
         self.policy = self.path / "policy.safetensors"
         self.best = self.path / "best.safetensors"
         self.curve = self.path / "learning_curve.png"
+        self.demos = self.path / "demos.safetensors"
         self.videos = self.path / "videos"
         self.checkpoints = self.path / "checkpoints"
 
@@ -65,7 +66,15 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove a run's own files, and nothing else that a user may have put beside them."""
-        own = [self.config, self.progress, self.policy, self.best, self.curve, *self.path.glob("events.out.*")]
+        own = [
+            self.config,
+            self.progress,
+            self.policy,
+            self.best,
+            self.curve,
+            self.demos,
+            *self.path.glob("events.out.*"),
+        ]
         own += [file for policy in (self.policy, self.best) for file in exported_files(policy.with_suffix(""))]
         card = self.path / CARD
         for path in own + ([card] if is_card(card) else []):

@@ -16,6 +16,7 @@ from bisac.policies.policy import load_policy
 from bisac.runs.checkpoint.checkpoints import Checkpoints, common_step
 from bisac.runs.checkpoint.contents import fitting, load
 from bisac.runs.config import check_unchanged, differences, from_config, to_config
+from bisac.runs.demos import DIGEST, kept
 from bisac.runs.events import Event, EventStream, Finished, Outcome, Started, Warned
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import Log, read_log
@@ -93,7 +94,8 @@ def _resume(
         made_of = _id_of(first) if source is None else source
         judged_in = _judged_in(first) if eval_env is None else eval_env
         seeds = [each.settings.seed for each in found]
-        with closing(opened(made_of, first.algo, first.settings, seeds, judged_in)) as collector:
+        demos = kept(first.recorded, first.folder)
+        with closing(opened(made_of, first.algo, first.settings, seeds, judged_in, demos)) as collector:
             session, told = _restored(collector, found)
             yield from told
             for each, run in zip(found, session.runs, strict=True):
@@ -232,7 +234,7 @@ def _judged_in(found: Found) -> str | None:
 
 def _sources(found: Found, source: Source | None, step: int) -> dict[str, Any]:
     """Return what config.json says of where the environments came from: at the start, and at each resume since."""
-    names = ("env_source", "eval_env", "eval_env_source")
+    names = ("env_source", "eval_env", "eval_env_source", DIGEST)
     began = {name: found.recorded[name] for name in names if name in found.recorded}
     history = list(found.recorded.get("resumed_with", []))
     if source is not None:

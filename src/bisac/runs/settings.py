@@ -12,7 +12,7 @@ from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.validate import require
 
-OF_ONE_RUN = ("seed", "out", "overwrite", "init", "with_replay")
+OF_ONE_RUN = ("seed", "out", "overwrite", "init", "with_replay", "demos")
 """Settings that the runs of a sweep do not share, or do not have."""
 
 
@@ -44,6 +44,8 @@ class Settings:
     """Another run to start from, of the same algorithm and networks: its run folder, or a checkpoint's."""
     with_replay: bool = False
     """Take the replay memory of --init too, and not its networks alone."""
+    demos: Annotated[str | None, arg(metavar="DATA")] = None
+    """Transitions to learn from beside the run's own: FILE.npz, FILE.hdf5, or the id of a local Minari data set."""
 
     def __post_init__(self):
         require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")

@@ -9,13 +9,17 @@ from typing import Any
 
 from bisac.algos import Algorithm, OffPolicy, algorithm_name
 from bisac.collect.collector import Collector, Request
+from bisac.collect.data_files import read_dataset
+from bisac.collect.dataset import Dataset
 from bisac.collect.dispatch import Source, open_collector, source_name
 from bisac.collect.learning import learning_shapes
 from bisac.collect.memory import check_memory
 from bisac.envs.task import EnvSource
+from bisac.errors import BisacError
 from bisac.machine import offer_devices, tune_process
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.config import to_config
+from bisac.runs.demos import keep
 from bisac.runs.events import Event, EventStream, Started, Warned
 from bisac.runs.folder import RunFolder, default_path
 from bisac.runs.log import Log
@@ -42,14 +46,16 @@ def start(
     seeds: Sequence[int] | None = None,
     eval_env: EnvSource | None = None,
     attach: Attach | None = None,
+    demos: Dataset | None = None,
 ) -> EventStream:
     """Return the events of a run that begins with the first of them; each run leaves a folder behind.
 
     Several `seeds` are several runs side by side, for a source whose collector can carry them: their folders lie in
     that of the settings, as seedK. Without them there is one run, with the seed and the folder of the settings.
     `eval_env` is what to evaluate in, if not in the source itself. `attach` is given the session before its first step.
+    `demos` are what the settings' demonstrations are, if they are not to be read from there.
     """
-    return EventStream(_start(source, algo, settings, seeds, eval_env, attach))
+    return EventStream(_start(source, algo, settings, seeds, eval_env, attach, demos))
 
 
 def _start(
@@ -59,6 +65,7 @@ def _start(
     seeds: Sequence[int] | None,
     eval_env: EnvSource | None,
     attach: Attach | None,
+    demos: Dataset | None,
 ) -> Generator[Event, None, None]:
     require_float32()
     tune_process()
@@ -66,7 +73,9 @@ def _start(
     algorithm_name(algo)  # one without a name could not be written down
     algo = algo.settled()
     settings = settings.settled(algo)
-    with closing(opened(source, algo, settings, seeds or [settings.seed], eval_env)) as collector, ExitStack() as held:
+    data = read_dataset(settings.demos) if demos is None and settings.demos is not None else demos
+    seeded = seeds or [settings.seed]
+    with closing(opened(source, algo, settings, seeded, eval_env, data)) as collector, ExitStack() as held:
         env_id, record = collector.spec.env_id, partial(fresh_record, collector)
         record()  # complains before anything is written
         runs: list[Run] = []
@@ -75,7 +84,7 @@ def _start(
             held.enter_context(folder.held())
             folder.create(settings.overwrite)
             own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
-            config = to_config(env_id, algo, own) | recorded_sources(source, eval_env)
+            config = to_config(env_id, algo, own) | recorded_sources(source, eval_env) | keep(data, folder)
             folder.write_config(config)
             runs.append(Run(algo, own, folder, config, record(), Checkpoints(folder.checkpoints), Log(folder)))
         yield Started(tuple(run.folder for run in runs), 0, settings.steps)
@@ -114,11 +123,14 @@ def opened(
     settings: Settings,
     seeds: Sequence[int],
     eval_env: EnvSource | None = None,
+    demos: Dataset | None = None,
 ) -> Collector:
     """Return the collector of these runs, once it is clear that they can be trained."""
+    if demos is not None and not isinstance(algo, OffPolicy):
+        raise BisacError(f"--demos: {algorithm_name(algo)} learns from fresh rollouts, and not from what others did.")
     request = Request(
         algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend, eval_env,
-        WarmStart(settings) if settings.init is not None else None,
+        WarmStart(settings) if settings.init is not None else None, demos,
     )  # fmt: skip
     collector = open_collector(source, settings.env_arg, request)
     try:

@@ -132,8 +132,9 @@ def _arrays(learning: Learning, place: PyTree[Any]) -> dict[str, Any]:
 
 
 def _bare(learning: Learning) -> Learning:
-    """Return the same without the replay memory's rows, which lie in files of their own."""
-    return learning if learning.replay is None else eqx.tree_at(lambda t: t.replay.storage, learning, None)
+    """Return the same without the memory's rows and without demonstrations, which lie in files of their own."""
+    own = eqx.tree_at(lambda t: t.demos, learning, None, is_leaf=lambda node: node is None)
+    return own if own.replay is None else eqx.tree_at(lambda t: t.replay.storage, own, None)
 
 
 def _read_arrays(checkpoint: Checkpoint, skeleton: dict[str, Any]) -> dict[str, Any]:
