@@ -49,7 +49,7 @@ def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
     run.folder.mkdir(parents=True)
     other = dataclasses.replace(run.algorithm, **change)
     RunFolder(run.folder).write_config(to_config(run.env, other, run.settings))
-    with pytest.raises(BisacError, match=f"/{algo}/seed0 holds another run than the sweep's: {problem}"):
+    with pytest.raises(BisacError, match=f"/{algo}/seed0 holds another run than the planned one: {problem}"):
         enrol(PLAN, tmp_path, COMMAND, measured)
 
 

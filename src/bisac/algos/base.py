@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, final
 
 from jaxtyping import Array, Bool, Float, Key
 
+from bisac.algos.search import among
 from bisac.errors import BisacError
 from bisac.nets.actors import Actor
 from bisac.types import Metrics, Spec, Transition
@@ -33,7 +34,7 @@ EARLIER = "earlier"
 class Algorithm(ABC, Generic[State]):
     """The hyperparameters of an algorithm, and how an agent starts, acts and learns with them."""
 
-    gamma: float = 0.99
+    gamma: float = dataclasses.field(default=0.99, metadata=among(0.9, 0.95, 0.98, 0.99, 0.995, 0.999))
     """Discount of future rewards."""
     normalise_observations: bool = False
     """Shift and scale observations by their running mean and standard deviation."""
@@ -92,7 +93,7 @@ class Algorithm(ABC, Generic[State]):
 class OffPolicy(Algorithm[State]):
     """The hyperparameters of learning from a replay memory, and what such an algorithm adds to the contract."""
 
-    batch_size: int = 256
+    batch_size: int = dataclasses.field(default=256, metadata=among(128, 256, 512))
     """Transitions in each update."""
     utd: float = 1.0
     """Updates per environment step (update-to-data ratio); below 1, an update every few steps."""
@@ -154,7 +155,7 @@ class Rollout(NamedTuple):
 class OnPolicy(Algorithm[State]):
     """The hyperparameters of learning from fresh rollouts, and what such an algorithm adds to the contract."""
 
-    rollout: int = 2048
+    rollout: int = dataclasses.field(default=2048, metadata=among(512, 1024, 2048, 4096))
     """Environment steps between updates, summed over the environments."""
     normalise_observations: bool = True
     """Shift and scale observations by their running mean and standard deviation."""

@@ -13,6 +13,7 @@ from bisac.algos.distillation import distil
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
 from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
+from bisac.algos.search import between
 from bisac.algos.soft import CriticKind, Improved, SoftState
 from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
@@ -49,16 +50,20 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = field(default="joint", metadata={EARLIER: "vdn-a"})
     """SAC's joint one, from whose Q the marginals are distilled, or VDN-a, whose subnetworks they are (the paper's)."""
-    epsilon: float = 10.0
+    epsilon: float = field(default=10.0, metadata=between(0.1, 30.0, log=True))
     """Weight of the distance from the projection, beside KL(pi || q); 0 leaves it out."""
-    epsilon_half_life: float | Literal["none"] = field(default=2000.0, metadata={EARLIER: "none"})
+    epsilon_half_life: float | Literal["none"] = field(
+        default=2000.0, metadata={EARLIER: "none"} | between(500.0, 20_000.0, log=True)
+    )
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
     margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
     """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
     none: it counts everywhere, as in the paper."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
-    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    actor_lr: LearningRate = field(
+        default="auto", metadata=auto(classic=3e-4, normalised=1e-3) | between(1e-4, 3e-3, log=True)
+    )
     """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Key
 from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, is_rate
+from bisac.algos.search import among, between
 from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import DeterministicActor, noisy
 from bisac.nets.critics import Critic, Joint
@@ -42,9 +43,9 @@ class DeterministicState(eqx.Module):
 class Deterministic(TemporalDifference[DeterministicState]):
     """Hyperparameters that DDPG and TD3 share, and the step that both take."""
 
-    actor_lr: LearningRate = 1e-3
+    actor_lr: LearningRate = field(default=1e-3, metadata=between(1e-4, 3e-3, log=True))
     """Learning rate of the actor."""
-    exploration_noise: float = 0.1
+    exploration_noise: float = field(default=0.1, metadata=between(0.02, 0.5, log=True))
     """Standard deviation of the noise on actions, which range over [-1, 1]."""
 
     def __post_init__(self):
@@ -133,9 +134,9 @@ class DDPG(Deterministic):
 class TD3(Deterministic):
     """Twin Delayed DDPG: the smaller of two critics, a delayed actor, a smoothed target."""
 
-    policy_delay: int | Auto = field(default="auto", metadata=auto(classic=2, normalised=3))
+    policy_delay: int | Auto = field(default="auto", metadata=auto(classic=2, normalised=3) | among(1, 2, 3))
     """Critic updates for each of the actor and the targets; auto is 2, with normalised critics 3."""
-    target_noise: float = 0.2
+    target_noise: float = field(default=0.2, metadata=between(0.0, 0.5))
     """Standard deviation of the noise on the target's action."""
     target_noise_limit: float = 0.5
     """Where that noise is cut off."""

@@ -9,6 +9,7 @@ from bisac.algos.base import Auto, number
 from bisac.algos.learner import Learner
 from bisac.algos.projecting import Projecting
 from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
+from bisac.algos.search import between
 from bisac.algos.soft import Improved, SoftState
 from bisac.algos.td import auto
 from bisac.nets.actors import GaussianActor, ProjectedActor
@@ -62,7 +63,9 @@ class ForwardSACActor(Projecting[Learner[GaussianActor]]):
 
     spread: Spread = "std"
     """How widths are compared: standard deviation, variance (the paper's), or the exact forward KL."""
-    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    actor_lr: LearningRate = field(
+        default="auto", metadata=auto(classic=3e-4, normalised=1e-3) | between(1e-4, 3e-3, log=True)
+    )
     """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Key
 from bisac.algos.base import Auto
 from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, adam, is_rate
+from bisac.algos.search import between
 from bisac.algos.td import TemporalDifference, auto, copied
 from bisac.nets.actors import GaussianActor
 from bisac.nets.critics import Critic, Joint
@@ -86,9 +87,11 @@ class MPOState(eqx.Module):
 class MPO(TemporalDifference[MPOState]):
     """Maximum a Posteriori Policy Optimisation: EM, with trust regions around the old policy."""
 
-    tau: float | Auto = field(default="auto", metadata=auto(classic=0.02, normalised=None))
+    tau: float | Auto = field(
+        default="auto", metadata=auto(classic=0.02, normalised=None) | between(2e-3, 1e-1, log=True)
+    )
     """Fraction by which target networks, the old policy among them, move towards the online ones; auto is 0.02."""
-    actor_lr: LearningRate = 1e-4
+    actor_lr: LearningRate = field(default=1e-4, metadata=between(3e-5, 3e-3, log=True))
     """Learning rate of the actor."""
     dual_lr: LearningRate = 1e-2
     """Learning rate of the logarithms of the dual variables."""
@@ -100,11 +103,11 @@ class MPO(TemporalDifference[MPOState]):
     """Actions of the old policy that the E-step weighs in each state."""
     next_samples: int = 2
     """Actions of the old policy over which the TD target averages."""
-    epsilon: float = 0.1
+    epsilon: float = field(default=0.1, metadata=between(0.02, 1.0, log=True))
     """Bound on the KL divergence of the weighted samples from the old policy."""
-    epsilon_mean: float = 0.0025
+    epsilon_mean: float = field(default=0.0025, metadata=between(5e-4, 5e-2, log=True))
     """Bound on the KL divergence by a change of the mean, of each action dimension."""
-    epsilon_std: float = 1e-4
+    epsilon_std: float = field(default=1e-4, metadata=between(1e-6, 1e-2, log=True))
     """Bound on the KL divergence by a change of the standard deviation, of each action dimension."""
 
     def __post_init__(self):

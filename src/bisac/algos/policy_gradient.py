@@ -4,7 +4,7 @@ How often a rollout is gone through, and in which parts, is not known here.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import equinox as eqx
@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import OnPolicy, Rollout
 from bisac.algos.learner import Learner
+from bisac.algos.search import among, between
 from bisac.nets.actors import UnsquashedActor
 from bisac.nets.mlp import MLP, Activation
 from bisac.ops.losses import clipped_value_loss, policy_gradient_loss
@@ -69,13 +70,13 @@ State = Learner[ActorCritic]
 class PolicyGradient(OnPolicy[State]):
     """Hyperparameters that PPO and A2C share, and the gradient step that both take."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = field(default=3e-4, metadata=between(3e-5, 3e-3, log=True))
     """Learning rate of both networks."""
     anneal: bool = True
     """Let the learning rate fall to zero over the run."""
-    gae_lambda: float = 0.95
+    gae_lambda: float = field(default=0.95, metadata=among(0.8, 0.9, 0.95, 0.98, 1.0))
     """lambda of generalised advantage estimation: 0 trusts the value function, 1 the returns."""
-    entropy_weight: float = 0.0
+    entropy_weight: float = field(default=0.0, metadata=between(0.0, 0.02))
     """Weight of the entropy bonus."""
     value_weight: float = 0.5
     """Weight of the value function's loss."""

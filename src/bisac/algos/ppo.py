@@ -1,6 +1,6 @@
 """PPO, and A2C, which is its plainest case: how often, and in which parts, a rollout is learned from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from bisac.algos.base import Rollout
 from bisac.algos.policy_gradient import Optimiser, PolicyGradient, State, clipped
+from bisac.algos.search import among, between
 from bisac.types import Metrics
 from bisac.validate import require
 
@@ -17,11 +18,11 @@ from bisac.validate import require
 class PPO(PolicyGradient):
     """Proximal Policy Optimisation: several epochs on each rollout, the policy kept near the one that made it."""
 
-    epochs: int = 10
+    epochs: int = field(default=10, metadata=among(3, 5, 10, 20))
     """Passes over each rollout."""
-    minibatches: int = 32
+    minibatches: int = field(default=32, metadata=among(8, 16, 32, 64))
     """Parts into which a pass divides the rollout."""
-    clip: float = 0.2
+    clip: float = field(default=0.2, metadata=among(0.1, 0.2, 0.3))
     """How far the probability ratio may move from 1 with profit."""
     value_clip: float | None = None
     """How far a value may move from what it was with profit; None for no limit."""
@@ -72,9 +73,9 @@ class PPO(PolicyGradient):
 class A2C(PolicyGradient):
     """Advantage Actor-Critic: one step on each short rollout, as a whole and without clipping, by RMSprop."""
 
-    rollout: int = 40
+    rollout: int = field(default=40, metadata=among(40, 64, 128, 256))
     """Environment steps between updates, summed over the environments."""
-    learning_rate: float = 7e-4
+    learning_rate: float = field(default=7e-4, metadata=between(1e-4, 5e-3, log=True))
     """Learning rate of both networks."""
     normalise_advantages: bool = False
     """Shift and scale advantages to mean 0 and standard deviation 1 in each rollout."""

@@ -8,6 +8,7 @@ from jaxtyping import Array, Key
 from bisac.algos.base import EARLIER, number
 from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, is_rate_or_auto
+from bisac.algos.search import between
 from bisac.algos.soft import CriticKind, Improved, Soft, SoftState
 from bisac.algos.td import CriticNorm, auto
 from bisac.nets.actors import GaussianActor
@@ -27,7 +28,9 @@ class SAC(Soft[Learner[GaussianActor]]):
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
     critic: CriticKind = "joint"
     """One network on state and action, or VDN-a (the ablation that separates the critic's effect)."""
-    actor_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    actor_lr: LearningRate = field(
+        default="auto", metadata=auto(classic=3e-4, normalised=1e-3) | between(1e-4, 3e-3, log=True)
+    )
     """Learning rate of the actor, or linear:FROM:TO:UPDATES; auto is 3e-4, with normalised critics 1e-3."""
 
     def __post_init__(self):

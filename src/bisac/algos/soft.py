@@ -16,6 +16,7 @@ from bisac.algos.base import Auto, number
 from bisac.algos.delay import Delay, delayed
 from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, adam, is_rate_or_auto
+from bisac.algos.search import among, between
 from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import TanhGaussianActor
 from bisac.nets.additive import Additive
@@ -80,13 +81,15 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
 
     temperature: float | Literal["learned"] = "learned"
     """The temperature alpha: learned towards the entropy target, or fixed at a number."""
-    temperature_lr: LearningRate = field(default="auto", metadata=auto(classic=3e-4, normalised=1e-3))
+    temperature_lr: LearningRate = field(
+        default="auto", metadata=auto(classic=3e-4, normalised=1e-3) | between(1e-4, 3e-3, log=True)
+    )
     """Learning rate of log alpha, where it is learned, or its schedule; auto is 3e-4, with normalised critics 1e-3."""
     initial_temperature: float | Auto = field(default="auto", metadata=auto(classic=1.0, normalised=None))
     """Where a learned alpha starts; auto is 1, with normalised critics 0.2 times the spread of random rewards."""
     entropy_target: float | Auto = "auto"
     """Entropy that a learned temperature aims at; auto is minus the number of action dimensions."""
-    policy_delay: int | Auto = field(default="auto", metadata=auto(classic=1, normalised=3))
+    policy_delay: int | Auto = field(default="auto", metadata=auto(classic=1, normalised=3) | among(1, 2, 3))
     """Critic updates for each of the policy and the temperature; auto is 1, with normalised critics 3."""
     encoder: tuple[int, ...] = (64,)
     """VDN-a critic: hidden widths of the state encoder that all subnetworks share; none is the paper's form."""

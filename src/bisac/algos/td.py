@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from bisac.algos.base import EARLIER, Auto, OffPolicy, number
 from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, adam, is_rate
+from bisac.algos.search import between
 from bisac.nets.critics import Critic
 from bisac.nets.mlp import Activation, normalised
 from bisac.nets.normalisation import Moments, dead_units, moments_gap
@@ -54,9 +55,11 @@ class TemporalDifference(OffPolicy[State]):
 
     critic_norm: CriticNorm = dataclasses.field(default="none", metadata={EARLIER: "none"})
     """Normalise critics and actor, each over its own batch, without targets (batch); or classic networks (none)."""
-    tau: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.005, normalised=None))
+    tau: float | Auto = dataclasses.field(
+        default="auto", metadata=auto(classic=0.005, normalised=None) | between(1e-3, 5e-2, log=True)
+    )
     """Fraction by which target networks move towards the online ones; auto is 0.005. For --critic-norm none."""
-    critic_lr: LearningRate = 1e-3
+    critic_lr: LearningRate = dataclasses.field(default=1e-3, metadata=between(1e-4, 3e-3, log=True))
     """Learning rate of the critics, or its schedule over updates: linear:FROM:TO:UPDATES."""
     adam_b1: float | Auto = dataclasses.field(default="auto", metadata=auto(classic=0.9, normalised=0.5))
     """Adam's memory of past gradients, for the critics and the actor; auto is 0.9, normalised 0.5."""

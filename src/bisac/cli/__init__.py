@@ -17,6 +17,7 @@ from bisac.cli.listing import run_list
 from bisac.cli.report import run_report
 from bisac.cli.sweep import run_sweep
 from bisac.cli.train import run_resume, run_train
+from bisac.cli.tune import run_tune
 from bisac.errors import BisacError
 
 COMMANDS: dict[str, Callable[[list[str], Console], int]] = {
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[[list[str], Console], int]] = {
     "eval": run_eval,
     "sweep": run_sweep,
     "report": run_report,
+    "tune": run_tune,
     "export": run_export,
     "card": run_card,
     "figure": run_figure,

@@ -25,7 +25,7 @@ def parse(command: Callable[..., Command], name: str, arguments: list[str]) -> C
         return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=LAYOUT)
     except SystemExit as end:
         if not end.code:  # --help: examples come last, where the eye is
-            Console().print(examples(name), highlight=False, soft_wrap=True)
+            Console().print(examples(name), highlight=False, soft_wrap=True, emoji=False)  # :100: is no picture
         raise
 
 

@@ -16,6 +16,7 @@ from bisac.cli.listing import ListCommand
 from bisac.cli.report import ReportCommand
 from bisac.cli.sweep import SweepCommand
 from bisac.cli.train import ResumeCommand, TrainCommand
+from bisac.cli.tune import TuneCommand
 from bisac.errors import BisacError
 from bisac.figures import FIGURES
 from bisac.runs.settings import Settings
@@ -33,6 +34,7 @@ def run_completion(arguments: list[str], _console: Console) -> int:
         "eval": EvalCommand,
         "sweep": SweepCommand,
         "report": ReportCommand,
+        "tune": TuneCommand,
         "export": ExportCommand,
         "card": CardCommand,
         "figure": reduce(operator.or_, (_named(kind, name) for name, kind in FIGURES.items())),

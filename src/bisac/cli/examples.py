@@ -11,6 +11,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "eval RUN": "judge a policy on episodes that it never saw; --video films it",
         "sweep": "train algorithms on tasks over several seeds; run again, it goes on",
         "report SWEEP": "compare them with honest statistics, as a page",
+        "tune ENV": "search for good hyperparameters; run again, it goes on",
     },
     "Take it away": {
         "export RUN": "write the policy for use without bisac: ONNX, StableHLO or NumPy",
@@ -53,6 +54,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "report": {
         "bisac report sweeps/a": "",
         "bisac report sweeps/a --reference bisac": "compare with another contestant",
+    },
+    "tune": {
+        "bisac tune Hopper-v5 --algo sac --trials 50 --steps 100000 --out tuned/hopper": "",
+        "bisac tune Hopper-v5 --steps 100000 --out tuned/b --search epsilon=0.1:100:log": "search elsewhere",
     },
     "export": {
         f"bisac export {RUN} --format onnx": "beside the policy",

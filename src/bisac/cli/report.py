@@ -9,7 +9,10 @@ from rich.console import Console
 
 from bisac.cli.arguments import parse
 from bisac.display.sweep import show_findings
+from bisac.errors import BisacError
+from bisac.report.tuning import write_tuning_page
 from bisac.report.write import write_report
+from bisac.tuning.record import RECORD as TUNING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +20,7 @@ class ReportCommand:
     """Compare the contestants of a sweep: one HTML page, and beside it figures (PNG, PDF) and tables (CSV, LaTeX)."""
 
     sweep: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SWEEP")]
-    """The sweep's folder; it may still run."""
+    """The folder of a sweep, or of a search ('bisac tune'); it may still run."""
     out: Path | None = None
     """The page; by default report/report.html in the sweep's folder."""
     reference: str | None = None
@@ -27,6 +30,11 @@ class ReportCommand:
 def run_report(arguments: list[str], console: Console) -> int:
     """Run the command; returns its exit code."""
     command = parse(ReportCommand, "report", arguments)
+    if (command.sweep / TUNING).exists():
+        if command.reference is not None:
+            raise BisacError("--reference is for a sweep; the trials of a search are all of one algorithm.")
+        console.print(f"report        {write_tuning_page(command.sweep, command.out)}", highlight=False, soft_wrap=True)
+        return 0
     page = command.out or command.sweep / "report" / "report.html"
     with console.status("gathering and resampling"):
         analysis, paths = write_report(command.sweep, page, command.reference)

@@ -82,7 +82,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     specs = {env: spec_of(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
     # Processes on a Ray cluster have working folders of their own.
     out = command.out.resolve() if command.engine == "ray" else command.out
-    runs, engine = list(plan.runs(out)), _engine(command)
+    runs, engine = list(plan.runs(out)), make_engine(command.engine, command.address, command.cores, command.jobs)
     told = {run.folder: progress_of(run) for run in runs}
     seconds = measured = remaining_seconds(runs, told, engine.slots)
     if seconds is None:
@@ -133,13 +133,14 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
 
 
-def _engine(command: SweepCommand) -> Engine:
-    if command.cores < 1 or (command.jobs is not None and command.jobs < 1):
+def make_engine(kind: Literal["local", "ray"], address: str | None, each: int, jobs: int | None) -> Engine:
+    """Return the engine of that kind, for runs on so many cores each."""
+    if each < 1 or (jobs is not None and jobs < 1):
         raise BisacError("--cores and --jobs must be at least 1.")
-    if command.engine == "ray":
-        if command.jobs is not None:
+    if kind == "ray":
+        if jobs is not None:
             raise BisacError("--jobs is for --engine local; on a Ray cluster, --cores decides how many runs fit.")
-        return RayEngine(command.address, command.cores)
-    if command.address is not None:
+        return RayEngine(address, each)
+    if address is not None:
         raise BisacError("--address is for --engine ray.")
-    return LocalEngine(command.jobs or max(1, cores() // command.cores), command.cores)
+    return LocalEngine(jobs or max(1, cores() // each), each)

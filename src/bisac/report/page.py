@@ -1,19 +1,13 @@
 """The report as one HTML page that needs nothing beside it: plotly.js, the data and the text are inside."""
 
-import dataclasses
-import json
-import re
-from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
-from typing import Any
 
 from bisac.plotting import statistics
 from bisac.plotting.looks import Look
 from bisac.report import charts
 from bisac.report.analysis import Analysis
 from bisac.report.caveats import caveats
-from bisac.report.charts import Chart
+from bisac.report.html import cards, fill
 from bisac.report.making import making
 from bisac.report.verdicts import findings, numbers_table
 from bisac.report.words import plural
@@ -31,20 +25,17 @@ def render_page(analysis: Analysis, title: str) -> str:
         "warnings": "".join(f'<div class="warning"><p>{text}</p></div>' for text in caveats(analysis)),
         "chips": "".join(_chip(name, look) for name, look in analysis.looks.items()),
         "findings": findings(analysis),
-        "curves": _cards(curves),
+        "curves": cards(curves),
         "normalisation": escape(_normalisation(analysis)),
-        "overall": _cards(overall, wide=("aggregates",)),
-        "costs": _cards(costs),
+        "overall": cards(overall, wide=("aggregates",)),
+        "costs": cards(costs),
         "table": numbers_table(analysis),
         "reference": escape(analysis.reference_label),
         "enough": str(statistics.ENOUGH_SEEDS),
         "reps": f"{statistics.REPS:,}",
         "making": making(analysis),
-        "plotly": _plotly(),
-        "charts": _json([dataclasses.asdict(chart) for chart in [*curves, *overall, *costs]]),
     }
-    template = files("bisac.report").joinpath("template.html").read_text()
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
+    return fill("template.html", parts, [*curves, *overall, *costs])
 
 
 def _lead(analysis: Analysis) -> str:
@@ -67,29 +58,9 @@ def _chip(name: str, look: Look) -> str:
     )
 
 
-def _cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:
-    """Return the places that the page's script draws charts into."""
-    return "".join(
-        f'<section class="card{" wide" if chart.name in wide else ""}"><h3>{escape(chart.title)}</h3>'
-        f'<p class="note">{escape(chart.note)}</p><div class="chart" id="{chart.name}"></div></section>'
-        for chart in shown
-    )
-
-
 def _normalisation(analysis: Analysis) -> str:
     scales = "; ".join(f"{s.env}: 0 is {s.zero:,.1f}, 1 is {s.one:,.1f}" for s in analysis.scales if s.usable)
     return (
         f"Scores are normalised task by task: 0 is what a random policy gets, 1 is the mean final score "
         f"of {analysis.reference_label}. {scales or 'No task could be normalised'}."
     )
-
-
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs  # slow to import, and wanted only here
-
-    return get_plotlyjs().replace("</script", "<\\/script")
-
-
-def _json(value: Any) -> str:
-    """Return JSON in which nothing looks like the end of the script element that it stands in."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -45,7 +45,7 @@ class Contestant:
     @property
     def words(self) -> list[str]:
         """Its settings as parts of a name: one that is a word by that word, any other with its name."""
-        return [value if isinstance(value, str) else f"{name}={_text(value)}" for name, value in self.settings]
+        return [value if isinstance(value, str) else f"{name}={as_typed(value)}" for name, value in self.settings]
 
 
 def parse_contestant(text: str) -> Contestant:
@@ -54,8 +54,8 @@ def parse_contestant(text: str) -> Contestant:
     make_algorithm(algo, {})  # complains where there is none of that name
     settings = []
     for part in rest.split(",") if rest else []:
-        name, value = _named(part, f"a setting of --algo {algo}")
-        settings.append((name, _preset(algo, value) if name == PRESET else _value(algo, name, value)))
+        name, value = read_named(part, f"a setting of --algo {algo}")
+        settings.append((name, _preset(algo, value) if name == PRESET else read_value(algo, name, value)))
     return Contestant(algo, tuple(settings))
 
 
@@ -63,7 +63,7 @@ def vary(contestants: Sequence[Contestant], sweeps: Sequence[str]) -> list[Conte
     """Return each contestant with every value of the swept hyperparameters that it has."""
     varied = list(contestants)
     for sweep in sweeps:
-        name, values = _named(sweep, "--sweep")
+        name, values = read_named(sweep, "--sweep")
         having = [contestant for contestant in varied if name in fields_of(contestant.algo)]
         if not having:
             raise BisacError(f"--sweep {sweep}: no algorithm of this sweep has the hyperparameter '{name}'.")
@@ -71,7 +71,9 @@ def vary(contestants: Sequence[Contestant], sweeps: Sequence[str]) -> list[Conte
             if name in dict(contestant.settings):
                 raise BisacError(f"--sweep {sweep}: {contestant.name} sets {name} itself; leave one out.")
         varied = [
-            dataclasses.replace(c, settings=(*c.settings, (name, _value(c.algo, name, value)))) if c in having else c
+            dataclasses.replace(c, settings=(*c.settings, (name, read_value(c.algo, name, value))))
+            if c in having
+            else c
             for c in varied
             for value in (values.split(",") if c in having else [""])
         ]
@@ -101,7 +103,7 @@ def parse_hyperparameters(
             texts[name].append(word)
         else:
             rest.append(word)
-    return rest, {name: _value(owners[name], name, "x".join(words)) for name, words in texts.items()}
+    return rest, {name: read_value(owners[name], name, "x".join(words)) for name, words in texts.items()}
 
 
 def fields_of(algo: str) -> dict[str, Any]:
@@ -109,14 +111,15 @@ def fields_of(algo: str) -> dict[str, Any]:
     return {field.name: field.default for field in dataclasses.fields(REGISTRY[algo])}
 
 
-def _named(text: str, where: str) -> tuple[str, str]:
+def read_named(text: str, where: str) -> tuple[str, str]:
+    """Return the two sides of name=value as typed."""
     name, found, value = text.partition("=")
     if not (found and name.strip()):
         raise BisacError(f"{where} must be name=value, got '{text}'.")
     return name.strip().replace("-", "_"), value.strip()
 
 
-def _value(algo: str, name: str, text: str) -> Any:
+def read_value(algo: str, name: str, text: str) -> Any:
     """Read a hyperparameter as typed: JSON where it can be read as that, else a word; widths as 64x64."""
     several = isinstance(fields_of(algo).get(name), tuple)
     value = tuple(map(_scalar, text.split("x") if text else ())) if several else _scalar(text)
@@ -143,5 +146,6 @@ def _scalar(text: str) -> Any:
         return text
 
 
-def _text(value: Any) -> str:
+def as_typed(value: Any) -> str:
+    """Return a hyperparameter's value as `read_value` reads it."""
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -86,9 +86,10 @@ class Plan:
     def runs(self, out: Path) -> Iterator[PlannedRun]:
         """Give every run, all of a seed before those of the next: cut short at any time, they still compare."""
         for seed, env, contestant in product(self.seeds, self.envs, self.contestants):
-            yield self._run(env, contestant, seed, run_folder(out, env, contestant.name, seed))
+            yield self.run(env, contestant, seed, run_folder(out, env, contestant.name, seed))
 
-    def _run(self, env: str, contestant: Contestant, seed: int, folder: Path) -> PlannedRun:
+    def run(self, env: str, contestant: Contestant, seed: int, folder: Path) -> PlannedRun:
+        """Return one run, with all that the plan and the task's preset settle."""
         algo, begin = contestant.algo, contestant.start(env)
         shared = {name: value for name, value in self.hyperparameters.items() if name in fields_of(algo)}
         start, own = make_algorithm(algo, begin.hyperparameters), shared | contestant.hyperparameters

@@ -63,7 +63,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
         settings,
         dict(plan.hyperparameters),
         [list(command)],
-        provenance() | {"cpu": _cpu()},
+        provenance() | {"cpu": processor()},
     )
     record = new
     if (out / RECORD).exists():
@@ -80,7 +80,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
             old.random_returns,
         )
     for run in runs:
-        _check_begun(run)
+        check_begun(run)
     for env in record.envs:
         if env not in record.random_returns:
             record.random_returns[env] = random_return(env)
@@ -127,8 +127,8 @@ def _check_alike(old: SweepRecord, new: SweepRecord, out: Path) -> None:
             )
 
 
-def _check_begun(run: PlannedRun) -> None:
-    """Refuse to take for one of the sweep's a run that was begun with other settings."""
+def check_begun(run: PlannedRun) -> None:
+    """Refuse to take for a planned run one that was begun in its folder with other settings."""
     found = RunFolder(run.folder)
     if not found.config.exists():
         return
@@ -136,11 +136,11 @@ def _check_begun(run: PlannedRun) -> None:
         check_unchanged(found.read_config(), to_config(run.env, run.algorithm, run.settings))
     except BisacError as error:
         raise BisacError(
-            f"{run.folder} holds another run than the sweep's: {error} Or choose another --out."
+            f"{run.folder} holds another run than the planned one: {error} Or choose another --out."
         ) from error
 
 
-def _cpu() -> str:
+def processor() -> str:
     """Return the processor's name, where the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -55,8 +55,8 @@ class Engine(Protocol):
         """Return the processes that have ended since the last call."""
         ...
 
-    def stop(self, number: int) -> None:
-        """Pass a signal on to every process: save and end."""
+    def stop(self, number: int, run: PlannedRun | None = None) -> None:
+        """Pass a signal on to every process, or to that of one run: save and end."""
 
     def close(self) -> None:
         """End whatever still runs, at once."""

@@ -58,10 +58,11 @@ class LocalEngine:
         self._running = [(run, process) for run, process in self._running if process.returncode is None]
         return ended
 
-    def stop(self, number: int) -> None:
-        """Pass a signal on to every process."""
-        for _, process in self._running:
-            process.send_signal(number)
+    def stop(self, number: int, run: PlannedRun | None = None) -> None:
+        """Pass a signal on to every process, or to that of one run."""
+        for each, process in self._running:
+            if run is None or run == each:
+                process.send_signal(number)
 
     def close(self) -> None:
         """End whatever still runs, at once."""

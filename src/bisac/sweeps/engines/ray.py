@@ -53,10 +53,11 @@ class RayEngine:
         ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
         return [self._ended(self._running.pop(task), task) for task in ready]
 
-    def stop(self, number: int) -> None:  # noqa: ARG002 (Ray has its own way to interrupt a task)
-        """Have every task ask its process to save and end; those that wait are dropped."""
-        for task in self._running:
-            self._ray.cancel(task)
+    def stop(self, number: int, run: PlannedRun | None = None) -> None:  # noqa: ARG002 (Ray has its own way to interrupt a task)
+        """Have every task, or that of one run, ask its process to save and end; those that wait are dropped."""
+        for task, each in self._running.items():
+            if run is None or run == each:
+                self._ray.cancel(task)
 
     def close(self) -> None:
         """Leave the cluster, which ends whatever still runs."""

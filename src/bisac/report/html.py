@@ -1,0 +1,43 @@
+"""How a page is put together that needs nothing beside it: its style, plotly.js and the charts' data are inside."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from bisac.report.charts import Chart
+
+
+def fill(template: str, parts: Mapping[str, str], charts: Sequence[Chart]) -> str:
+    """Return a template's page with its parts, which are HTML, and what its script draws."""
+    folder = files("bisac.report")
+    shared = {
+        "style": folder.joinpath("style.css").read_text(),
+        "plotly": _plotly(),
+        "charts": _json([dataclasses.asdict(chart) for chart in charts]),
+    }
+    known = {**parts, **shared}
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: known[place[1]], folder.joinpath(template).read_text())
+
+
+def cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:
+    """Return the places that the page's script draws charts into."""
+    return "".join(
+        f'<section class="card{" wide" if chart.name in wide else ""}"><h3>{escape(chart.title)}</h3>'
+        f'<p class="note">{escape(chart.note)}</p><div class="chart" id="{chart.name}"></div></section>'
+        for chart in shown
+    )
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs  # slow to import, and wanted only here
+
+    return get_plotlyjs().replace("</script", "<\\/script")
+
+
+def _json(value: Any) -> str:
+    """Return JSON in which nothing looks like the end of the script element that it stands in."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
