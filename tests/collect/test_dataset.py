@@ -49,9 +49,7 @@ def test_the_share_of_a_batch_and_n_steps_of_each_kind():
     sums = [r[0] + 0.5 * r[1], r[1] + 0.5 * r[2], r[2], r[3] + 0.5 * r[4], r[4] + 0.5 * r[5], r[5]]
     for fraction, n_step, count in ((0.0, 1, 0), (0.25, 2, 10), (1.0, 1, 40)):
         algo = SAC(batch_size=40, demo_fraction=fraction, n_step=n_step, gamma=0.5)
-        batch = jax.device_get(
-            jax.jit(draw_batch, static_argnums=(0, 5))(algo, own, shown, plain, jax.random.key(0), 1)
-        )
+        batch = jax.device_get(draw(algo, own, shown, plain, jax.random.key(0), 1))
         assert batch.reward.shape == (40,)
         theirs = batch.reward < 49.0
         assert theirs.sum() == count
