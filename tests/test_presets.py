@@ -40,7 +40,7 @@ def chosen(monkeypatch):
     """The algorithms that would be trained, and the settings of the last run."""
     seen = Seen()
 
-    def stop(_source, algo, settings, *_rest):
+    def stop(_source, algo, settings, *_rest, **_named):
         seen.append(algo)
         seen.settings = settings
         raise StoppedError

@@ -27,7 +27,6 @@ ALGORITHMS = {
     "forward-sac": ForwardSAC(**SMALL),
     "forward-sac-actor": ForwardSACActor(actor_lr=3e-3, **SMALL),
     "bisac": BidirectionalSAC(actor_lr=3e-3, **VDN_A | SMALL),
-    "bisac-joint-kl": BidirectionalSAC(actor_lr=3e-3, decomposition="joint", **VDN_A | SMALL | dict(spread="kl")),
     "ddpg": DDPG(exploration_noise=0.2, **PLAIN),
     "td3": TD3(exploration_noise=0.2, **PLAIN | {"tau": 0.1}),  # its targets move at every second update
     # Narrow from the start: under tanh the best mean of a wide policy lies further out than the best action.

@@ -9,7 +9,6 @@ NARROW = dict(hidden=(64, 64), batch_size=128, replay_size=10_000)
 SWING_UP = {
     "sac": NARROW | {"critic_norm": "none"},
     "bisac": NARROW,
-    "td3": NARROW | {"tau": 0.02},  # its targets move at every second update
 }
 
 
@@ -35,7 +34,7 @@ def test_pendulum_swings_up(contestant, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("algo", "steps"), [("ppo", 25_000), ("a2c", 60_000)])
+@pytest.mark.parametrize(("algo", "steps"), [("ppo", 25_000)])
 def test_pole_stays_up(algo, steps, tmp_path):
     """A random policy holds the pole for about 6 steps; 1000 are the limit."""
     bisac.train(

@@ -62,12 +62,8 @@ def resumed(source, tmp_path, **changes):
 SHAPES = [
     ("sac", 3),
     ("sac --critic-norm none", 3),
-    ("forward-sac", 3),
     ("bisac", 3),
-    ("bisac --critic vdn-a", 3),
-    ("ddpg", 3),
     ("td3", 1),
-    ("mpo", 3),
     ("ppo", 3),
     ("a2c", 2),
 ]
