@@ -96,8 +96,8 @@ def start_run(environment, cwd, arguments):
     return process
 
 
-LONG = ["train", "Pendulum-v1", "--out", "x", "--eval-every", "300", "--eval-episodes", "1", "--learning-starts",
-        "100000", "--checkpoint-every", "200", *SMALL]  # fmt: skip
+LONG = ["train", "Pendulum-v1", "--algo", "sac", "--critic-norm", "none", "--out", "x", "--eval-every", "300",
+        "--eval-episodes", "1", "--learning-starts", "100000", "--checkpoint-every", "200", *SMALL]  # fmt: skip
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
