@@ -15,7 +15,8 @@ DIST := .venv-dist
 DOCS := .venv-docs
 
 INSTALL := install --quiet --disable-pip-version-check
-PYTEST := pytest -n 2 --dist loadgroup
+# A file's tests share what they compile, so one worker has them all.
+PYTEST := pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean

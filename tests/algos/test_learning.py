@@ -34,8 +34,8 @@ ALGORITHMS = {
     "sac-batch": SAC(temperature=ALPHA, **BATCH),
     "td3-batch": TD3(exploration_noise=0.2, **BATCH),
 }
-# Grouped, so that one worker compiles an algorithm once for all its probes: they share shapes on purpose.
-ALL = [pytest.param(algo.settled(), id=name, marks=pytest.mark.xdist_group(name)) for name, algo in ALGORITHMS.items()]
+# The probes share shapes on purpose, so that an algorithm compiles once for all of them.
+ALL = [pytest.param(algo.settled(), id=name) for name, algo in ALGORITHMS.items()]
 every_algorithm = pytest.mark.parametrize("algo", ALL)
 
 

@@ -17,8 +17,6 @@ from bisac.runs.checkpoint.manifest import read_manifest
 from bisac.runs.folder import default_path
 from bisac.runs.log import read_progress
 
-pytestmark = pytest.mark.xdist_group("cli")  # one worker, one cache of compiled programs
-
 SMALL = [
     "--hidden",
     "16",

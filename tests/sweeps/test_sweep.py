@@ -20,8 +20,6 @@ from bisac.runs.folder import RunFolder
 from bisac.storage import exclusive
 from bisac.sweeps.record import read_record
 
-pytestmark = pytest.mark.xdist_group("sweep")  # one worker, one cache of compiled programs
-
 PLAN_FILE = """
 env = ["Pendulum-v1"]
 algo = ["sac"]
