@@ -32,7 +32,6 @@ ALGORITHMS = {
     # Narrow from the start: under tanh the best mean of a wide policy lies further out than the best action.
     "mpo": MPO(actor_lr=3e-3, initial_log_std=-1.5, epsilon_mean=0.05, **PLAIN),
     "sac-batch": SAC(temperature=ALPHA, **BATCH),
-    "td3-batch": TD3(exploration_noise=0.2, **BATCH),
 }
 # The probes share shapes on purpose, so that an algorithm compiles once for all of them.
 ALL = [pytest.param(algo.settled(), id=name) for name, algo in ALGORITHMS.items()]
@@ -82,7 +81,7 @@ def value_and_entropy(algo, state, obs):
 # Normalised actors miss it: seeds 0 to 4 act 0.17 to 0.57 off. The observation never varies, nor do hidden units, and
 # any gap between running moments and a batch's is then divided by next to no variance: by the moments of the batch
 # itself those of seed 0 are 0.02 and 0.15 off.
-@all_but("sac-batch", "td3-batch")
+@all_but("sac-batch")
 def test_bandit(algo):
     state = trained(algo, CorrelatedBandit, steps=2000)
     obs = column(0.0)
@@ -109,7 +108,7 @@ def test_truncation_bootstraps(algo):
 
 
 # Normalised actors, which learn at each third update, have taken 133 steps here: seeds 0 to 4 act 0.23 to 0.69 off.
-@all_but("sac-batch", "td3-batch")
+@all_but("sac-batch")
 def test_action_depends_on_observation(algo):
     state = trained(algo, Contextual)
     learned = actions(algo, state, column(-1.0, 1.0))
@@ -118,7 +117,7 @@ def test_action_depends_on_observation(algo):
 
 # SAC with the VDN-a critic is left out because it fails: after these steps its actions overshoot by up to 0.53. Of the
 # others, one of each kind: it is the longest of the probes.
-LONG = ("sac", "forward-sac", "bisac", "td3", "sac-batch")
+LONG = ("sac", "forward-sac", "td3", "sac-batch")
 
 
 @all_but(params=[param for param in ALL if param.id in LONG])

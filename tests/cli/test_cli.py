@@ -37,10 +37,9 @@ SMALL = [
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Without the tests' own compiler flags, and compiling each program once."""
+    """One cache of compiled programs for all commands."""
     cache = str(tmp_path_factory.mktemp("compiled"))
-    unlike_tests = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | unlike_tests
+    return os.environ | {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 
 def bisac(arguments, environment, cwd):
@@ -50,7 +49,9 @@ def bisac(arguments, environment, cwd):
 
 @pytest.fixture(scope="module")
 def trained(environment, tmp_path_factory):
+    """The first command of a user, compiled as theirs is: without the tests' own flags."""
     cwd = tmp_path_factory.mktemp("work")
+    environment = {name: value for name, value in environment.items() if name != "XLA_FLAGS"}
     result = bisac(["train", "Pendulum-v1", "--steps", "1400", "--eval-every", "700", "--eval-episodes", "2", *SMALL],
                    environment, cwd)  # fmt: skip
     assert result.returncode == 0, result.stderr

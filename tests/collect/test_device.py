@@ -179,17 +179,6 @@ def test_runs_side_by_side_meet_again(torn, straight, tmp_path, monkeypatch):
     assert fingerprint(tmp_path / "torn" / "seed3") == fingerprint(straight)
 
 
-def test_breaking_off_an_iteration_leaves_the_run_saved(straight, tmp_path):
-    settings = Settings(**SETTINGS, seed=3, out=tmp_path / "run")
-    for event in start(MASS, SAC(**ALGO), settings):
-        if isinstance(event, Evaluated):
-            break
-    assert bisac.load(tmp_path / "run")
-    *_, finished = resume([tmp_path / "run"], source=MASS)
-    assert finished.outcomes[0].stopped_by is None
-    assert fingerprint(tmp_path / "run") == fingerprint(straight)
-
-
 def test_fresh_rollouts_on_the_device_resume_to_the_bit(tmp_path):
     rollouts = dict(algo="ppo", hidden=(8,), rollout=80, minibatches=4, epochs=2, seed=1, verbose=False)
     with warnings.catch_warnings():
