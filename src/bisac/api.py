@@ -91,9 +91,9 @@ def start(
     data = demos if isinstance(demos, Dataset) else None
     named = data.name if data else None if demos is None else str(demos)
     settings = Settings(
-        steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, Path(out) if out is not None else None,
-        overwrite, to_args(env_args or {}), backend, Path(init) if init is not None else None, with_replay,
-        named,
+        steps=steps, seed=seed, num_envs=num_envs, eval_every=eval_every, eval_episodes=eval_episodes,
+        checkpoint_every=checkpoint_every, out=_path(out), overwrite=overwrite, env_arg=to_args(env_args or {}),
+        backend=backend, init=_path(init), with_replay=with_replay, demos=named,
     )  # fmt: skip
     algorithm, settings = _begin(env, algo, settings, preset, hyperparameters)
     return _training(partial(start_runs, env, algorithm, settings, None, eval_env, demos=data), verbose)
@@ -126,6 +126,10 @@ def reopen(
     """Return the run in a folder, to iterate over from its last checkpoint on. The arguments are those of `resume`."""
     find_installed()
     return _training(partial(resume_runs, [Path(path)], steps, checkpoint_every, env, eval_env), verbose)
+
+
+def _path(path: str | PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def _begin(

@@ -12,18 +12,11 @@ from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.validate import require
 
-OF_ONE_RUN = ("seed", "out", "overwrite", "init", "with_replay", "demos")
-"""Settings that the runs of a sweep do not share, or do not have."""
 
+@dataclass(frozen=True, kw_only=True)
+class SharedSettings:
+    """How each run is trained."""
 
-@dataclass(frozen=True)
-class Settings:
-    """How long and how to train, whatever the algorithm."""
-
-    steps: int = 1_000_000
-    """Environment steps to train for, summed over the environments."""
-    seed: int = 0
-    """Seed of everything random; the same seed repeats a run bit for bit on the same machine."""
     num_envs: int | None = None
     """Environments stepped together; by default 1, and 8 with normalised critics and with fresh rollouts (PPO, A2C)."""
     eval_every: int | None = None
@@ -31,15 +24,25 @@ class Settings:
     eval_episodes: int = 10
     """Episodes in each evaluation, with the deterministic policy."""
     checkpoint_every: int = 10_000
-    """Steps between checkpoints, from which `bisac resume` goes on; 0 saves none."""
-    out: Path | None = None
-    """The run folder; by default runs/ENV/ALGO/seedK, or seedK-2 and so on where that is taken."""
-    overwrite: bool = False
-    """Replace a run that the folder holds already."""
+    """Steps between checkpoints, from which a run that was interrupted goes on; 0 saves none."""
     env_arg: UseAppendAction[tuple[str, ...]] = ()
     """An argument of the environment as key=value, such as max_episode_steps=200; may be repeated."""
     backend: BackendName = "sync"
     """Where to step the environments: one by one, in processes of their own (slow ones), or in EnvPool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SharedSettings):
+    """How long and how to train, whatever the algorithm."""
+
+    steps: int = 1_000_000
+    """Environment steps to train for, summed over the environments."""
+    seed: int = 0
+    """Seed of everything random; the same seed repeats a run bit for bit on the same machine."""
+    out: Path | None = None
+    """The run folder; by default runs/ENV/ALGO/seedK, or seedK-2 and so on where that is taken."""
+    overwrite: bool = False
+    """Replace a run that the folder holds already."""
     init: Annotated[Path | None, arg(metavar="RUN")] = None
     """Another run to start from, of the same algorithm and networks: its run folder, or a checkpoint's."""
     with_replay: bool = False
@@ -65,3 +68,9 @@ class Settings:
     def evaluation_interval(self) -> int:
         """Steps between evaluations; the settings must be settled."""
         return self.eval_every or 1000
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The settings that the runs of a sweep have in common, by name."""
+        fields = ("steps", *(field.name for field in dataclasses.fields(SharedSettings)))
+        return {name: getattr(self, name) for name in fields}
