@@ -18,7 +18,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
+.PHONY: help install train test test-browser test-device test-ray test-trackers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test-device: $(VENV)-device/installed ## test the tasks of Brax and MuJoCo Playg
 
 test-ray: $(VENV)/developing ## test sweeps on a Ray cluster on this machine
 	$(BIN)/pytest -m ray $(ARGS)
+
+test-trackers: $(VENV)-trackers/installed ## test runs in Weights & Biases and MLflow, offline, in an environment of their own
+	$(VENV)-trackers/bin/pytest -m trackers $(ARGS)
 
 test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/$(PYTEST) $(ARGS)
@@ -107,6 +110,11 @@ $(VENV)/developing: $(VENV)/installed
 $(VENV)-device/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-device
 	$(VENV)-device/bin/pip $(INSTALL) -e '.[dev,brax,playground]'
+	@touch $@
+
+$(VENV)-trackers/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-trackers
+	$(VENV)-trackers/bin/pip $(INSTALL) -c constraints.txt -e '.[dev,mlflow,wandb]'
 	@touch $@
 
 $(DOCS)/installed: pyproject.toml site/constraints.txt

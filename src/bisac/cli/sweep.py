@@ -10,11 +10,12 @@ import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_words, from_file, parse
-from bisac.cli.placement import Placement
+from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import random_return, spec_of
 from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
 from bisac.errors import BisacError
-from bisac.runs.settings import Settings, SharedSettings
+from bisac.runs.settings import SharedSettings
+from bisac.runs.trackers import prepare
 from bisac.storage import exclusive
 from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
 from bisac.sweeps.engines.base import Engine
@@ -73,6 +74,7 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
         with console.status("measuring what a random policy gets"):
             enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(env, env_arg))
+        prepare(command.run.track)
         outcome = _execute(runs, engine, console)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
     if outcome.stopped_by is not None:
@@ -105,6 +107,6 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     command = parse(SweepCommand, "sweep", words)
     if command.file is not None:  # one that stands first was read already
         raise BisacError(f"{command.file}: a file of flags comes first and ends in .toml, as in bisac sweep FILE.toml.")
-    settings = Settings(steps=command.steps, **dataclasses.asdict(command.run))
+    settings = settings_in(command.out, command.run, steps=command.steps)
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)

@@ -10,12 +10,13 @@ import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_value, parse
-from bisac.cli.placement import Placement
+from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import spec_of
 from bisac.display.tuning import TuningDisplay, show_search, show_search_outcome
 from bisac.errors import BisacError
 from bisac.report.tuning import write_tuning_page
-from bisac.runs.settings import Settings, SharedSettings
+from bisac.runs.settings import SharedSettings
+from bisac.runs.trackers import prepare
 from bisac.storage import exclusive
 from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters
 from bisac.sweeps.engines.base import Engine
@@ -63,6 +64,7 @@ def run_tune(arguments: list[str], console: Console) -> int:
         study = Study(out, tuning.space, command.seed, tuning.evaluations, tuning.prune)
         engine = command.placement.make_engine()
         show_search(tuning, study.trials(), command.trials, engine.slots, console)
+        prepare(command.run.track)
         outcome = _search(tuning, study, out, command.trials, engine, console)
         page = write_tuning_page(out) if outcome.best else None
     again = shlex.join(["bisac", "tune", *arguments])
@@ -79,7 +81,7 @@ def parse_tune(arguments: list[str]) -> tuple[TuneCommand, Tuning]:
     command = parse(TuneCommand, "tune", words)
     if command.trials < 1:
         raise BisacError(f"--trials must be at least 1, got {command.trials}.")
-    settings = Settings(steps=command.steps, seed=command.seed, **dataclasses.asdict(command.run))
+    settings = settings_in(command.out, command.run, steps=command.steps, seed=command.seed)
     dataclasses.replace(settings, seed=settings.seed + command.trials)  # complains of a seed that is too large
     own = {name: value for name, value in contestant.settings if name not in hyperparameters} | hyperparameters
     contestant = dataclasses.replace(contestant, settings=tuple(own.items()))

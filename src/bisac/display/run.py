@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bisac.envs.solved import judged
-from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Warned
+from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Tracked, Warned
 from bisac.runs.log import Row
 
 
@@ -50,6 +50,8 @@ class RunDisplay:
                 self._row(event.run, event.row)
             case Started():
                 self._start(event)
+            case Tracked():
+                self._say(f"{event.tracker}: {escape(event.where)}")
             case Warned():
                 self._warn(event.text)
             case _:
@@ -59,13 +61,16 @@ class RunDisplay:
         """Leave the bar as it stands."""
         self._bar.stop()
 
+    def _say(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True)
+
     def _start(self, event: Started) -> None:
         """Say where the runs lie, and start the bar."""
         self._several = len(event.folders) > 1
         for folder in event.folders:
-            self.console.print(f"run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)
+            self._say(f"run folder: {escape(str(folder.path))}")
         if event.step:
-            self.console.print(f"going on from step {event.step:,}", highlight=False)
+            self._say(f"going on from step {event.step:,}")
         self._bar.update(self._task, completed=event.step, total=event.steps)
         self._bar.start()
 

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from tyro.conf import UseAppendAction, arg
 
@@ -11,6 +11,11 @@ from bisac.algos import Algorithm
 from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.validate import require
+
+TrackerName = Literal["none", "wandb", "mlflow"]
+"""Who else is told what the log tells."""
+OF_WATCHING = ("track", "track_group")
+"""Settings that change nothing of what a run learns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,10 @@ class SharedSettings:
     """An argument of the environment as key=value, such as max_episode_steps=200; may be repeated."""
     backend: BackendName = "sync"
     """Where to step the environments: one by one, in processes of their own (slow ones), or in EnvPool."""
+    track: TrackerName = "none"
+    """Tell Weights & Biases or MLflow, too, what the log tells."""
+    track_group: str | None = None
+    """The name under which the tracker puts runs together; by default that of the sweep's folder, if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +64,7 @@ class Settings(SharedSettings):
         require(self, "at least 1", lambda v: v is None or v >= 1, "num_envs", "eval_every")
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
         require(self, f"one of {', '.join(get_args(BackendName))}", lambda v: v in get_args(BackendName), "backend")
+        require(self, f"one of {', '.join(get_args(TrackerName))}", lambda v: v in get_args(TrackerName), "track")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
         if self.with_replay and self.init is None:
             raise BisacError("--with-replay takes the memory of another run: name it by --init.")
@@ -71,6 +81,6 @@ class Settings(SharedSettings):
 
     @property
     def shared(self) -> dict[str, Any]:
-        """The settings that the runs of a sweep have in common, by name."""
+        """The settings that runs must have in common to be compared, by name."""
         fields = ("steps", *(field.name for field in dataclasses.fields(SharedSettings)))
-        return {name: getattr(self, name) for name in fields}
+        return {name: getattr(self, name) for name in fields if name not in OF_WATCHING}

@@ -1,11 +1,14 @@
-"""Flags of the commands that train many runs: where these run."""
+"""What the commands that train many runs have in common: the settings of each, and where they run."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bisac.errors import BisacError
 from bisac.machine import cores
+from bisac.runs.settings import Settings, SharedSettings
+from bisac.runs.trackers import check_installed
 from bisac.sweeps.engines.base import Engine
 from bisac.sweeps.engines.local import LocalEngine
 from bisac.sweeps.engines.ray import RayEngine
@@ -39,3 +42,10 @@ class Placement:
         if self.address is not None:
             raise BisacError("--address is for --engine ray.")
         return LocalEngine(self.jobs or max(1, cores() // self.cores), self.cores)
+
+
+def settings_in(out: Path, run: SharedSettings, **own: Any) -> Settings:
+    """Return the settings of the runs of a folder, whose name a tracker puts them together by."""
+    check_installed(run.track)
+    group = run.track_group or (None if run.track == "none" else out.resolve().name)
+    return Settings(**dataclasses.asdict(dataclasses.replace(run, track_group=group)), **own)
