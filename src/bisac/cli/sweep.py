@@ -12,7 +12,8 @@ from rich.console import Console
 from bisac.cli.arguments import flag_words, from_file, parse
 from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import random_return, spec_of
-from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
+from bisac.display.sweep import show_plan, show_sweep, show_sweep_outcome
+from bisac.display.terminal import follow
 from bisac.errors import BisacError
 from bisac.runs.settings import SharedSettings
 from bisac.runs.trackers import prepare
@@ -84,11 +85,8 @@ def run_sweep(arguments: list[str], console: Console) -> int:
 
 def _execute(runs: list[PlannedRun], engine: Engine, console: Console) -> SweepFinished:
     """Run the sweep and show its events; returns the last of them."""
-    outcome = None
-    with SweepDisplay(console) as display, execute(runs, engine) as events:
-        for event in events:
-            display.show(event)
-            outcome = event
+    with execute(runs, engine) as events:
+        outcome = follow(events, show_sweep, console)
     assert isinstance(outcome, SweepFinished)
     return outcome
 

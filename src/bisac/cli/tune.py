@@ -12,7 +12,8 @@ from rich.console import Console
 from bisac.cli.arguments import flag_value, parse
 from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import spec_of
-from bisac.display.tuning import TuningDisplay, show_search, show_search_outcome
+from bisac.display.terminal import follow
+from bisac.display.tuning import show_search, show_search_outcome, show_trials
 from bisac.errors import BisacError
 from bisac.report.tuning import write_tuning_page
 from bisac.runs.settings import SharedSettings
@@ -93,10 +94,7 @@ def parse_tune(arguments: list[str]) -> tuple[TuneCommand, Tuning]:
 
 def _search(tuning: Tuning, study: Study, out: Path, trials: int, engine: Engine, console: Console) -> SearchFinished:
     """Search and show the events; returns the last of them."""
-    outcome = None
-    with TuningDisplay(console) as display, search(tuning, study, out, trials, engine) as events:
-        for event in events:
-            display.show(event)
-            outcome = event
+    with search(tuning, study, out, trials, engine) as events:
+        outcome = follow(events, show_trials, console)
     assert isinstance(outcome, SearchFinished)
     return outcome

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from bisac.display.terminal import open_console
 from bisac.envs.solved import judged
 from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Tracked, Warned
 from bisac.runs.log import Row
@@ -22,7 +23,7 @@ class RunDisplay:
     """A live bar on a terminal; elsewhere a line for each evaluation."""
 
     def __init__(self, console: Console | None = None):
-        self.console = console or Console()
+        self.console = console or open_console()
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -100,7 +101,7 @@ class RunDisplay:
 
     def _warn(self, text: str) -> None:
         """Say it above the bar, and where errors go if there is none."""
-        console = self.console if self.console.is_terminal else Console(stderr=True)
+        console = self.console if self.console.is_terminal else open_console(stderr=True)
         console.print(f"[yellow]bisac:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
