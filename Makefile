@@ -19,7 +19,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
+.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ test-device: $(VENV)-device/installed ## test the tasks of Brax and MuJoCo Playg
 
 test-ray: $(VENV)/developing ## test sweeps on a Ray cluster on this machine
 	$(BIN)/pytest -m ray $(ARGS)
+
+test-trackers: $(VENV)-trackers/installed ## test runs in Weights & Biases and MLflow, offline, in an environment of their own
+	$(VENV)-trackers/bin/pytest -m trackers $(ARGS)
+
+test-peers: $(PEERS)/tested ## test our policies in Stable-Baselines3's evaluation, where the peers are installed
+	$(PEERS)/bin/pytest -m peers $(ARGS)
 
 test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/$(PYTEST) $(ARGS)
@@ -110,6 +116,11 @@ $(VENV)-device/installed: pyproject.toml
 	$(VENV)-device/bin/pip $(INSTALL) -e '.[dev,brax,playground]'
 	@touch $@
 
+$(VENV)-trackers/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-trackers
+	$(VENV)-trackers/bin/pip $(INSTALL) -c constraints.txt -e '.[dev,mlflow,wandb]'
+	@touch $@
+
 $(DOCS)/installed: pyproject.toml site/constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip $(INSTALL) -c site/constraints.txt $(shell sed -n 's/^docs = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d ',')
@@ -127,4 +138,8 @@ $(PEERS)/installed: benchmarks/peers-constraints.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip $(INSTALL) torch==2.13.0
 	$(PEERS)/bin/pip $(INSTALL) -c $< stable-baselines3 sbx-rl 'gymnasium[mujoco]' rejax
+	@touch $@
+
+$(PEERS)/tested: $(PEERS)/installed pyproject.toml constraints.txt
+	$(PEERS)/bin/pip $(INSTALL) -c constraints.txt -e . beartype 'pytest<9.1'
 	@touch $@

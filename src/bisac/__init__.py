@@ -7,7 +7,18 @@ from bisac.collect.collector import Evaluation
 from bisac.errors import BisacError
 from bisac.machine import own_version
 from bisac.policies.policy import Policy
-from bisac.runs.events import Advanced, EpisodeEnded, Evaluated, Event, Finished, Logged, Saved, Started, Warned
+from bisac.runs.events import (
+    Advanced,
+    EpisodeEnded,
+    Evaluated,
+    Event,
+    Finished,
+    Logged,
+    Saved,
+    Started,
+    Tracked,
+    Warned,
+)
 from bisac.runs.training import Training
 
 __all__ = [
@@ -22,6 +33,7 @@ __all__ = [
     "Policy",
     "Saved",
     "Started",
+    "Tracked",
     "Training",
     "Warned",
     "evaluate",

@@ -20,7 +20,7 @@ from bisac.presets import Preset, Start, chosen
 from bisac.runs.events import EventStream, Finished, Outcome
 from bisac.runs.folder import RunFolder
 from bisac.runs.resume import resume as resume_runs
-from bisac.runs.settings import Settings
+from bisac.runs.settings import Settings, TrackerName
 from bisac.runs.start import Attach
 from bisac.runs.start import start as start_runs
 from bisac.runs.training import Training
@@ -45,6 +45,8 @@ def train(
     init: str | PathLike[str] | None = None,
     with_replay: bool = False,
     demos: str | PathLike[str] | Dataset | None = None,
+    track: TrackerName = "none",
+    track_group: str | None = None,
     **hyperparameters: Any,
 ) -> Policy:
     """Train on a task's id, on a function that makes a Gymnasium environment, or on one environment, also one in JAX.
@@ -55,11 +57,12 @@ def train(
     defaults. `env_args` are what an id's environment is made with. Evaluations are played in `eval_env`, if there is
     one. `init` is the folder of another run to start from; `with_replay` takes its memory too. `demos` are
     transitions to learn from beside its own: a file, the id of a Minari data set, or what
-    `bisac.replay.from_arrays` returns. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
+    `bisac.replay.from_arrays` returns. `track` tells "wandb" or "mlflow" too what the log tells, which puts runs of one
+    `track_group` together. Ctrl-C saves the run, then raises KeyboardInterrupt; `resume` goes on with it.
     """
     return start(
         env, algo, steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, out, overwrite, preset, verbose,
-        env_args, backend, eval_env, init, with_replay, demos, **hyperparameters,
+        env_args, backend, eval_env, init, with_replay, demos, track, track_group, **hyperparameters,
     ).finish()  # fmt: skip
 
 
@@ -82,6 +85,8 @@ def start(
     init: str | PathLike[str] | None = None,
     with_replay: bool = False,
     demos: str | PathLike[str] | Dataset | None = None,
+    track: TrackerName = "none",
+    track_group: str | None = None,
     **hyperparameters: Any,
 ) -> Training:
     """Return a run to iterate over: it goes on as its events are asked for. The arguments are those of `train`.
@@ -91,9 +96,10 @@ def start(
     data = demos if isinstance(demos, Dataset) else None
     named = data.name if data else None if demos is None else str(demos)
     settings = Settings(
-        steps, seed, num_envs, eval_every, eval_episodes, checkpoint_every, Path(out) if out is not None else None,
-        overwrite, to_args(env_args or {}), backend, Path(init) if init is not None else None, with_replay,
-        named,
+        steps=steps, seed=seed, num_envs=num_envs, eval_every=eval_every, eval_episodes=eval_episodes,
+        checkpoint_every=checkpoint_every, out=_path(out), overwrite=overwrite, env_arg=to_args(env_args or {}),
+        backend=backend, init=_path(init), with_replay=with_replay, demos=named, track=track,
+        track_group=track_group,
     )  # fmt: skip
     algorithm, settings = _begin(env, algo, settings, preset, hyperparameters)
     return _training(partial(start_runs, env, algorithm, settings, None, eval_env, demos=data), verbose)
@@ -106,13 +112,15 @@ def resume(
     env: Source | None = None,
     verbose: bool = True,
     eval_env: EnvSource | None = None,
+    track: TrackerName | None = None,
 ) -> Policy:
     """Go on with the run in a folder from its last checkpoint, bit for bit as if it had never stopped.
 
     `steps` extends it. `env` is needed where the run was trained on something other than an id, and `eval_env` where it
-    was evaluated in such another.
+    was evaluated in such another. `track` is as before, unless it is given: "none" ends it, and a tracker that is new
+    to the run is told all of it.
     """
-    return reopen(path, steps, checkpoint_every, env, verbose, eval_env).finish()
+    return reopen(path, steps, checkpoint_every, env, verbose, eval_env, track).finish()
 
 
 def reopen(
@@ -122,10 +130,15 @@ def reopen(
     env: Source | None = None,
     verbose: bool = False,
     eval_env: EnvSource | None = None,
+    track: TrackerName | None = None,
 ) -> Training:
     """Return the run in a folder, to iterate over from its last checkpoint on. The arguments are those of `resume`."""
     find_installed()
-    return _training(partial(resume_runs, [Path(path)], steps, checkpoint_every, env, eval_env), verbose)
+    return _training(partial(resume_runs, [Path(path)], steps, checkpoint_every, env, eval_env, track=track), verbose)
+
+
+def _path(path: str | PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def _begin(

@@ -6,17 +6,16 @@ import pytest
 from made_up_sweep import PLAN, pretend
 from rich.console import Console
 
-from bisac.display.sweep import SweepDisplay, duration
+from bisac.display.sweep import show_sweep, show_sweep_outcome
+from bisac.display.terminal import duration, follow, open_console
 from bisac.sweeps.engines.base import EndedProcess
-from bisac.sweeps.events import RunEnded, RunStarted, SweepProgressed
+from bisac.sweeps.events import RunEnded, RunStarted, SweepFinished, SweepProgressed
 from bisac.sweeps.progress import progress_of
 
 
 def shown(*events, terminal=False):
     said = io.StringIO()
-    with SweepDisplay(Console(file=said, force_terminal=terminal, width=120)) as display:
-        for event in events:
-            display.show(event)
+    follow(events, show_sweep, Console(file=said, force_terminal=terminal, width=120))
     return said.getvalue()
 
 
@@ -69,3 +68,11 @@ def test_terminal_shows_the_runs_at_work_and_the_whole(tmp_path):
 )
 def test_durations(seconds, words):
     assert duration(seconds) == words
+
+
+def test_what_was_typed_is_shown_as_it_was(tmp_path, capsys):
+    runs, again = list(PLAN.runs(tmp_path)), "bisac sweep --actor-lr linear:1:100:200 --out '[b]'"
+    show_sweep_outcome(SweepFinished([], {}, None), runs, "[b]", again, open_console())
+    assert capsys.readouterr().out == (
+        f"0 of 4 runs complete in [b]\ngo on with    {again}\nnext          bisac report [b]\n"
+    )

@@ -5,7 +5,6 @@ A new algorithm of ours is a file of its own beside this one, and a line in `REG
 """
 
 import dataclasses
-import difflib
 from typing import Any
 
 from bisac.algos.base import EARLIER, Algorithm
@@ -15,7 +14,7 @@ from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
 from bisac.algos.mpo import MPO
 from bisac.algos.ppo import A2C, PPO
 from bisac.algos.sac import SAC
-from bisac.errors import BisacError
+from bisac.errors import BisacError, did_you_mean
 
 REGISTRY: dict[str, type[Algorithm[Any]]] = {
     "bisac": BidirectionalSAC,
@@ -52,8 +51,7 @@ def make_algorithm(algo: str | Algorithm[Any], hyperparameters: dict[str, Any]) 
     known = [field.name for field in dataclasses.fields(kind)]
     for name in hyperparameters:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=2)
-            hint = f"; did you mean {' or '.join(close)}?" if close else f"; it has {', '.join(known)}."
+            hint = did_you_mean(name, known, f"; it has {', '.join(known)}")
             raise BisacError(f"{kind.__name__} has no hyperparameter '{name}'{hint}")
     return kind(**hyperparameters) if isinstance(algo, str) else dataclasses.replace(algo, **hyperparameters)
 

@@ -18,6 +18,7 @@ from bisac.cli.report import run_report
 from bisac.cli.sweep import run_sweep
 from bisac.cli.train import run_resume, run_train
 from bisac.cli.tune import run_tune
+from bisac.display.terminal import open_console
 from bisac.errors import BisacError
 
 COMMANDS: dict[str, Callable[[list[str], Console], int]] = {
@@ -37,7 +38,7 @@ COMMANDS: dict[str, Callable[[list[str], Console], int]] = {
 
 def run(arguments: list[str]) -> int:
     """Run a command line; returns the exit code."""
-    console, problems = Console(), Console(stderr=True)
+    console, problems = open_console(), open_console(stderr=True)
     if not arguments or arguments[0] in ("-h", "--help"):
         console.print(welcome(), highlight=False, soft_wrap=True)
         return 0

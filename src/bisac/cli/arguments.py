@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import tyro
-from rich.console import Console
 
 from bisac.cli.examples import examples
+from bisac.display.terminal import open_console
 from bisac.errors import BisacError
 from bisac.storage import read_file
 
@@ -25,7 +25,7 @@ def parse(command: Callable[..., Command], name: str, arguments: list[str]) -> C
         return tyro.cli(command, prog=f"bisac {name}", args=arguments, config=LAYOUT)
     except SystemExit as end:
         if not end.code:  # --help: examples come last, where the eye is
-            Console().print(examples(name), highlight=False, soft_wrap=True, emoji=False)  # :100: is no picture
+            open_console().print(examples(name), highlight=False, soft_wrap=True)
         raise
 
 

@@ -1,7 +1,6 @@
 """Flags of `bisac train` that stand in a file: a TOML file of them, or the config.json of a run."""
 
 import dataclasses
-import difflib
 import json
 import tomllib
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from bisac.algos import Algorithm, make_algorithm
 from bisac.cli.arguments import flag_value
-from bisac.errors import BisacError
+from bisac.errors import BisacError, did_you_mean
 from bisac.runs.settings import Settings
 from bisac.storage import read_file
 
@@ -27,9 +26,7 @@ def with_config(arguments: list[str]) -> list[str]:
     defaults = _defaults(algo)
     for key in values:
         if key not in defaults:
-            close = difflib.get_close_matches(key, defaults, n=2)
-            hint = f"; did you mean {' or '.join(close)}" if close else ""
-            raise BisacError(f"{path}: there is no flag '{key}' of bisac train{hint}.")
+            raise BisacError(f"{path}: there is no flag '{key}' of bisac train{did_you_mean(key, defaults)}")
     env = values.pop("env", None)
     positional = [] if env is None or (typed and not typed[0].startswith("-")) else [str(env)]
     flags = [word for key, value in values.items() for word in _words(path, key, value, defaults[key])]

@@ -12,6 +12,7 @@ from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
 from bisac.collect.collector import Evaluation
 from bisac.collect.dispatch import film, judge
+from bisac.display.terminal import open_console
 from bisac.runs.video import write_video
 from bisac.validate import require
 
@@ -57,7 +58,9 @@ def run_eval(arguments: list[str], console: Console) -> int:
         with console.status("filming an episode"):
             folder = policy_file(command.run).parent / "videos"
             path = write_video(film(policy, env, env_args, command.seed), folder, command.seed)
-        (Console(stderr=True) if command.json else console).print(f"video: {path}", highlight=False, soft_wrap=True)
+        (open_console(stderr=True) if command.json else console).print(
+            f"video: {path}", highlight=False, soft_wrap=True
+        )
     return 0
 
 

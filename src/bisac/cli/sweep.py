@@ -3,24 +3,23 @@
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import jax
 import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_words, from_file, parse
+from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import random_return, spec_of
-from bisac.display.sweep import SweepDisplay, show_plan, show_sweep_outcome
-from bisac.envs.host.backends import BackendName
+from bisac.display.sweep import show_plan, show_sweep, show_sweep_outcome
+from bisac.display.terminal import follow
 from bisac.errors import BisacError
-from bisac.machine import cores
-from bisac.runs.settings import OF_ONE_RUN, Settings
+from bisac.runs.settings import SharedSettings
+from bisac.runs.trackers import prepare
 from bisac.storage import exclusive
 from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
 from bisac.sweeps.engines.base import Engine
-from bisac.sweeps.engines.local import LocalEngine
-from bisac.sweeps.engines.ray import RayEngine
 from bisac.sweeps.estimate import guess_seconds
 from bisac.sweeps.events import SweepFinished
 from bisac.sweeps.execute import execute
@@ -44,32 +43,14 @@ class SweepCommand:
     """Environment steps of each run."""
     out: Path
     """The sweep's folder; runs lie in it as TASK/CONTESTANT/seedK."""
+    run: SharedSettings
+    placement: Placement
     file: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE.toml")] = None
     """Flags in a file: env = ["Hopper-v5"], steps = 100000, and so on; those on the command line come after."""
     seeds: str = "0:5"
     """Seeds as 0:5 (0 to 4) or 0,3,7."""
     sweep: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A hyperparameter with several values: epsilon=0.1,1,10, or hidden=64x64,256x256; may be repeated."""
-    num_envs: int | None = None
-    """Environments stepped together; by default 1, and 8 with normalised critics and with fresh rollouts (PPO, A2C)."""
-    eval_every: int | None = None
-    """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
-    eval_episodes: int = 10
-    """Episodes in each evaluation, with the deterministic policy."""
-    checkpoint_every: int = 10_000
-    """Steps between checkpoints, from which an interrupted run goes on."""
-    env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """An argument of the environments as key=value; may be repeated."""
-    backend: BackendName = "sync"
-    """Where to step the environments."""
-    engine: Literal["local", "ray"] = "local"
-    """Where to run: on this machine, or on a Ray cluster whose nodes share the sweep's folder."""
-    address: str | None = None
-    """The Ray cluster's address, such as auto or ray-head:6379; by default one of this machine alone is started."""
-    cores: int = 1
-    """Cores that each run is pinned to."""
-    jobs: int | None = None
-    """Runs at a time on this machine; by default as many as its cores allow."""
     dry_run: bool = False
     """Print the plan and stop."""
 
@@ -79,22 +60,22 @@ def run_sweep(arguments: list[str], console: Console) -> int:
     words = _with_file(arguments)
     command, plan = parse_sweep(words)
     jax.config.update("jax_platforms", "cpu")  # what is measured here must not take the memory of a GPU of the runs
-    specs = {env: spec_of(env, command.env_arg) for env in plan.envs}  # a typo is told before hours have passed
-    # Processes on a Ray cluster have working folders of their own.
-    out = command.out.resolve() if command.engine == "ray" else command.out
-    runs, engine = list(plan.runs(out)), make_engine(command.engine, command.address, command.cores, command.jobs)
+    env_arg, out = plan.settings.env_arg, command.placement.folder(command.out)
+    specs = {env: spec_of(env, env_arg) for env in plan.envs}  # a typo is told before hours have passed
+    runs, engine = list(plan.runs(out)), command.placement.make_engine()
     told = {run.folder: progress_of(run) for run in runs}
     seconds = measured = remaining_seconds(runs, told, engine.slots)
     if seconds is None:
         with console.status("guessing how long it takes"):
-            seconds = guess_seconds(runs, specs, engine.slots, command.cores)
+            seconds = guess_seconds(runs, specs, engine.slots, command.placement.cores)
     complete = sum(progress.complete for progress in told.values())
     show_plan(plan, len(runs), complete, engine.slots, seconds, measured is None, console)
     if command.dry_run:
         return 0
     with exclusive(out, f"another sweep runs in {out}; wait for it, or choose another --out."):
         with console.status("measuring what a random policy gets"):
-            enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(env, command.env_arg))
+            enrol(plan, out, ["bisac", "sweep", *words], lambda env: random_return(env, env_arg))
+        prepare(command.run.track)
         outcome = _execute(runs, engine, console)
     show_sweep_outcome(outcome, runs, str(command.out), shlex.join(["bisac", "sweep", *arguments]), console)
     if outcome.stopped_by is not None:
@@ -104,11 +85,8 @@ def run_sweep(arguments: list[str], console: Console) -> int:
 
 def _execute(runs: list[PlannedRun], engine: Engine, console: Console) -> SweepFinished:
     """Run the sweep and show its events; returns the last of them."""
-    outcome = None
-    with SweepDisplay(console) as display, execute(runs, engine) as events:
-        for event in events:
-            display.show(event)
-            outcome = event
+    with execute(runs, engine) as events:
+        outcome = follow(events, show_sweep, console)
     assert isinstance(outcome, SweepFinished)
     return outcome
 
@@ -127,20 +105,6 @@ def parse_sweep(arguments: list[str]) -> tuple[SweepCommand, Plan]:
     command = parse(SweepCommand, "sweep", words)
     if command.file is not None:  # one that stands first was read already
         raise BisacError(f"{command.file}: a file of flags comes first and ends in .toml, as in bisac sweep FILE.toml.")
-    shared = {field.name for field in dataclasses.fields(Settings)} - {*OF_ONE_RUN}
-    settings = Settings(**{name: getattr(command, name) for name in shared})
+    settings = settings_in(command.out, command.run, steps=command.steps)
     contestants = tuple(vary([parse_contestant(word) for word in command.algo], command.sweep))
     return command, Plan(command.env, contestants, parse_seeds(command.seeds), settings, hyperparameters)
-
-
-def make_engine(kind: Literal["local", "ray"], address: str | None, each: int, jobs: int | None) -> Engine:
-    """Return the engine of that kind, for runs on so many cores each."""
-    if each < 1 or (jobs is not None and jobs < 1):
-        raise BisacError("--cores and --jobs must be at least 1.")
-    if kind == "ray":
-        if jobs is not None:
-            raise BisacError("--jobs is for --engine local; on a Ray cluster, --cores decides how many runs fit.")
-        return RayEngine(address, each)
-    if address is not None:
-        raise BisacError("--address is for --engine ray.")
-    return LocalEngine(jobs or max(1, cores() // each), each)

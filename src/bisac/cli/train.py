@@ -17,7 +17,7 @@ from bisac.presets import Preset, Start, chosen
 from bisac.runs.config import MAY_CHANGE
 from bisac.runs.events import EventStream
 from bisac.runs.resume import resume
-from bisac.runs.settings import Settings
+from bisac.runs.settings import Settings, TrackerName
 from bisac.runs.start import start
 from bisac.sweeps.plan import parse_seeds
 
@@ -51,6 +51,8 @@ class ResumeCommand:
     """Environment steps to train for in all; by default as many as the run was started for."""
     checkpoint_every: int | None = None
     """Steps between checkpoints from now on; by default as before."""
+    track: TrackerName | None = None
+    """Who is told, too, what the log tells, from now on; by default as before. All is told to one that is new."""
 
 
 def run_train(arguments: list[str], console: Console) -> int:
@@ -100,7 +102,7 @@ def run_resume(arguments: list[str], console: Console) -> int:
     command = parse(ResumeCommand, "resume", arguments)
     if not command.runs:
         raise BisacError("name the run folder to go on with: bisac resume RUN.")
-    return _show(resume(command.runs, command.steps, command.checkpoint_every), console)
+    return _show(resume(command.runs, command.steps, command.checkpoint_every, track=command.track), console)
 
 
 def _refuse_changes(arguments: list[str]) -> None:
@@ -111,7 +113,8 @@ def _refuse_changes(arguments: list[str]) -> None:
     for flag in arguments:
         if (name := flag.removeprefix("--").partition("=")[0].replace("_", "-")) in fixed and flag.startswith("--"):
             raise BisacError(
-                f"--{name} cannot change within a run; 'bisac resume' takes --steps and --checkpoint-every. Start "
+                f"--{name} cannot change within a run; 'bisac resume' takes --steps, --checkpoint-every and "
+                f"--track. Start "
                 f"another run with 'bisac train'."
             )
 

@@ -3,20 +3,21 @@
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import jax
 import tyro
 from rich.console import Console
 
 from bisac.cli.arguments import flag_value, parse
-from bisac.cli.sweep import make_engine
+from bisac.cli.many import Placement, settings_in
 from bisac.collect.dispatch import spec_of
-from bisac.display.tuning import TuningDisplay, show_search, show_search_outcome
-from bisac.envs.host.backends import BackendName
+from bisac.display.terminal import follow
+from bisac.display.tuning import show_search, show_search_outcome, show_trials
 from bisac.errors import BisacError
 from bisac.report.tuning import write_tuning_page
-from bisac.runs.settings import OF_ONE_RUN, Settings
+from bisac.runs.settings import SharedSettings
+from bisac.runs.trackers import prepare
 from bisac.storage import exclusive
 from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters
 from bisac.sweeps.engines.base import Engine
@@ -39,6 +40,8 @@ class TuneCommand:
     """Environment steps of each trial."""
     out: Path
     """The search's folder; trials lie in it as trial-0000 and so on."""
+    run: SharedSettings
+    placement: Placement
     algo: str = "bisac"
     """The algorithm, with settings that are not searched if need be: sac:critic_norm=none."""
     trials: int = 50
@@ -49,40 +52,20 @@ class TuneCommand:
     """End trials early that do worse than most did by then."""
     seed: int = 0
     """Seed of the search; trial K trains with the seed that many above it."""
-    num_envs: int | None = None
-    """Environments stepped together; by default 1, and 8 with normalised critics and with fresh rollouts (PPO, A2C)."""
-    eval_every: int | None = None
-    """Steps between evaluations; by default a hundredth of the steps, and at least 1000."""
-    eval_episodes: int = 10
-    """Episodes in each evaluation, with the deterministic policy."""
-    checkpoint_every: int = 10_000
-    """Steps between checkpoints, from which an interrupted trial goes on."""
-    env_arg: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """An argument of the environments as key=value; may be repeated."""
-    backend: BackendName = "sync"
-    """Where to step the environments."""
-    engine: Literal["local", "ray"] = "local"
-    """Where to run: on this machine, or on a Ray cluster whose nodes share the search's folder."""
-    address: str | None = None
-    """The Ray cluster's address, such as auto or ray-head:6379; by default one of this machine alone is started."""
-    cores: int = 1
-    """Cores that each trial is pinned to."""
-    jobs: int | None = None
-    """Trials at a time on this machine; by default as many as its cores allow."""
 
 
 def run_tune(arguments: list[str], console: Console) -> int:
     """Run the command; returns its exit code."""
     command, tuning = parse_tune(arguments)
     jax.config.update("jax_platforms", "cpu")  # what is asked here must not take the memory of a GPU of the trials
-    spec_of(command.env, command.env_arg)  # a typo is told before anything is written
-    # Processes on a Ray cluster have working folders of their own.
-    out = command.out.resolve() if command.engine == "ray" else command.out
+    spec_of(command.env, command.run.env_arg)  # a typo is told before anything is written
+    out = command.placement.folder(command.out)
     with exclusive(out, f"another search runs in {out}; wait for it, or choose another --out."):
         enrol(tuning, out, ["bisac", "tune", *arguments])
         study = Study(out, tuning.space, command.seed, tuning.evaluations, tuning.prune)
-        engine = make_engine(command.engine, command.address, command.cores, command.jobs)
+        engine = command.placement.make_engine()
         show_search(tuning, study.trials(), command.trials, engine.slots, console)
+        prepare(command.run.track)
         outcome = _search(tuning, study, out, command.trials, engine, console)
         page = write_tuning_page(out) if outcome.best else None
     again = shlex.join(["bisac", "tune", *arguments])
@@ -99,8 +82,7 @@ def parse_tune(arguments: list[str]) -> tuple[TuneCommand, Tuning]:
     command = parse(TuneCommand, "tune", words)
     if command.trials < 1:
         raise BisacError(f"--trials must be at least 1, got {command.trials}.")
-    shared = {field.name for field in dataclasses.fields(Settings)} - {*OF_ONE_RUN}
-    settings = Settings(seed=command.seed, **{name: getattr(command, name) for name in shared})
+    settings = settings_in(command.out, command.run, steps=command.steps, seed=command.seed)
     dataclasses.replace(settings, seed=settings.seed + command.trials)  # complains of a seed that is too large
     own = {name: value for name, value in contestant.settings if name not in hyperparameters} | hyperparameters
     contestant = dataclasses.replace(contestant, settings=tuple(own.items()))
@@ -112,10 +94,7 @@ def parse_tune(arguments: list[str]) -> tuple[TuneCommand, Tuning]:
 
 def _search(tuning: Tuning, study: Study, out: Path, trials: int, engine: Engine, console: Console) -> SearchFinished:
     """Search and show the events; returns the last of them."""
-    outcome = None
-    with TuningDisplay(console) as display, search(tuning, study, out, trials, engine) as events:
-        for event in events:
-            display.show(event)
-            outcome = event
+    with search(tuning, study, out, trials, engine) as events:
+        outcome = follow(events, show_trials, console)
     assert isinstance(outcome, SearchFinished)
     return outcome

@@ -7,8 +7,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from bisac.display.terminal import open_console
 from bisac.envs.solved import judged
-from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Warned
+from bisac.runs.events import Advanced, EpisodeEnded, Event, Logged, Outcome, Started, Tracked, Warned
 from bisac.runs.log import Row
 
 
@@ -22,7 +23,7 @@ class RunDisplay:
     """A live bar on a terminal; elsewhere a line for each evaluation."""
 
     def __init__(self, console: Console | None = None):
-        self.console = console or Console()
+        self.console = console or open_console()
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -50,6 +51,8 @@ class RunDisplay:
                 self._row(event.run, event.row)
             case Started():
                 self._start(event)
+            case Tracked():
+                self._say(f"{event.tracker}: {escape(event.where)}")
             case Warned():
                 self._warn(event.text)
             case _:
@@ -59,13 +62,16 @@ class RunDisplay:
         """Leave the bar as it stands."""
         self._bar.stop()
 
+    def _say(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True)
+
     def _start(self, event: Started) -> None:
         """Say where the runs lie, and start the bar."""
         self._several = len(event.folders) > 1
         for folder in event.folders:
-            self.console.print(f"run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)
+            self._say(f"run folder: {escape(str(folder.path))}")
         if event.step:
-            self.console.print(f"going on from step {event.step:,}", highlight=False)
+            self._say(f"going on from step {event.step:,}")
         self._bar.update(self._task, completed=event.step, total=event.steps)
         self._bar.start()
 
@@ -95,7 +101,7 @@ class RunDisplay:
 
     def _warn(self, text: str) -> None:
         """Say it above the bar, and where errors go if there is none."""
-        console = self.console if self.console.is_terminal else Console(stderr=True)
+        console = self.console if self.console.is_terminal else open_console(stderr=True)
         console.print(f"[yellow]bisac:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 

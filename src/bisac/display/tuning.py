@@ -1,17 +1,14 @@
 """What a user sees of a search for hyperparameters in the terminal; it only shows events and numbers."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
-from bisac.display.sweep import LINE_EVERY, duration
+from bisac.display.terminal import Watch, duration
 from bisac.tuning.best import BEST
 from bisac.tuning.record import Tuning, trial_name
 from bisac.tuning.search import SearchEvent, SearchFinished, SearchProgressed, TrialEnded, TrialStarted
@@ -32,65 +29,45 @@ def show_search(tuning: Tuning, known: Sequence[Trial], trials: int, slots: int,
     console.print(table, highlight=False)
 
 
-class TuningDisplay:
-    """Shows a live table on a terminal; elsewhere a line when a trial ends, and one a minute for the whole."""
+def show_trials(event: SearchEvent, watch: Watch) -> None:
+    """Show one event of a search: a line where a trial ends, or starts out of sight; its end is another's."""
+    match event:
+        case TrialStarted(trial):
+            if not watch.live:
+                watch.say(f"{trial_name(trial.number)}: started")
+        case TrialEnded():
+            watch.say(_ended(event))
+        case SearchProgressed():
+            top = f"; best {event.best.score:,.1f} ({trial_name(event.best.number)})" if event.best else ""
+            summary = f"{event.done} of {event.wanted} trials done, {len(event.running)} running{top}"
+            watch.tell_whole(summary, lambda: _table(event))
+        case SearchFinished():
+            pass
 
-    def __init__(self, console: Console):
-        self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
-        self._told = time.monotonic()
 
-    def __enter__(self):
-        if self._live:
-            self._live.start()
-        return self
+def _ended(event: TrialEnded) -> str:
+    """Return how a trial ended, as a line."""
+    trial, name = event.trial, trial_name(event.trial.number)
+    match trial.state:
+        case "complete":
+            leads = ", the best so far" if event.best and event.best.number == trial.number else ""
+            return f"{name}: {trial.score:,.1f}{leads}; {duration(event.progress.seconds)}"
+        case "pruned":
+            return f"{name}: ended early, {escape(trial.problem)}"
+        case "failed":
+            return f"[red]{name}: failed[/] with {escape(trial.problem)}"
+        case "running":
+            return f"{name}: stopped at {event.progress.step:,} steps"
 
-    def __exit__(self, *_exception: object):
-        if self._live:
-            self._live.stop()
 
-    def show(self, event: SearchEvent) -> None:
-        """Show one event of the search; its end is for `show_search_outcome`."""
-        match event:
-            case TrialStarted(trial):
-                if not self._live:
-                    self._say(f"{trial_name(trial.number)}: started")
-            case TrialEnded():
-                self._show_ended(event)
-            case SearchProgressed():
-                self._show_progress(event)
-            case SearchFinished():
-                pass
-
-    def _show_ended(self, event: TrialEnded) -> None:
-        trial, name = event.trial, trial_name(event.trial.number)
-        match trial.state:
-            case "complete":
-                leads = ", the best so far" if event.best and event.best.number == trial.number else ""
-                self._say(f"{name}: {trial.score:,.1f}{leads}; {duration(event.progress.seconds)}")
-            case "pruned":
-                self._say(f"{name}: ended early, {escape(trial.problem)}")
-            case "failed":
-                self._say(f"[red]{name}: failed[/] with {escape(trial.problem)}")
-            case "running":
-                self._say(f"{name}: stopped at {event.progress.step:,} steps")
-
-    def _show_progress(self, event: SearchProgressed) -> None:
-        top = f"; best {event.best.score:,.1f} ({trial_name(event.best.number)})" if event.best else ""
-        summary = f"{event.done} of {event.wanted} trials done, {len(event.running)} running{top}"
-        if self._live:
-            table = Table("trial", "", "step", "return", "steps/s", box=None, pad_edge=False)
-            for number, told in event.running.items():
-                shown = "" if told.eval_return is None else f"{told.eval_return:,.1f}"
-                bar, rate = ProgressBar(event.steps, told.step, width=20), f"{told.rate:,.0f}" if told.rate else ""
-                table.add_row(trial_name(number), bar, f"{told.step:,}", shown, rate)
-            self._live.update(Group(table, Text(summary, style="bold")), refresh=True)
-        elif time.monotonic() - self._told > LINE_EVERY:
-            self._told = time.monotonic()
-            self._say(summary)
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True, emoji=False)
+def _table(event: SearchProgressed) -> Table:
+    """Return the trials at work."""
+    table = Table("trial", "", "step", "return", "steps/s", box=None, pad_edge=False)
+    for number, told in event.running.items():
+        shown = "" if told.eval_return is None else f"{told.eval_return:,.1f}"
+        bar, rate = ProgressBar(event.steps, told.step, width=20), f"{told.rate:,.0f}" if told.rate else ""
+        table.add_row(trial_name(number), bar, f"{told.step:,}", shown, rate)
+    return table
 
 
 def show_search_outcome(
@@ -113,7 +90,7 @@ def show_search_outcome(
         lines.append(f"page          {escape(str(page))}")
         lines.append(f"next          bisac train --config {escape(str(out / BEST))} --seed 100")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True, emoji=False)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _number(value: object) -> str:

@@ -1,6 +1,5 @@
 """Making a Gymnasium environment, and refusing clearly the ones that continuous control cannot use."""
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
 from bisac.envs.host.worker import quieten_mujoco
-from bisac.errors import BisacError
+from bisac.errors import BisacError, did_you_mean
 from bisac.layout import layout_of
 from bisac.types import Spec
 
@@ -115,7 +114,7 @@ class Task:
                 quieten_mujoco()
             return gym.make(env_id, **kwargs)
         except gym.error.UnregisteredEnv as error:
-            raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}.") from error
+            raise BisacError(f"there is no environment '{env_id}'{_suggestion(env_id)}") from error
         except gym.error.DependencyNotInstalled as error:
             raise BisacError(f"environment '{env_id}' needs a package that is not installed: {error}.") from error
         except (gym.error.Error, ImportError) as error:
@@ -169,10 +168,9 @@ def _is_of_mujoco(spec: EnvSpec | None) -> bool:
 
 
 def _suggestion(env_id: str) -> str:
-    close = difflib.get_close_matches(env_id, gym.registry, n=3, cutoff=0.6)
-    near = f"; did you mean {' or '.join(close)}" if close else "; 'bisac list' names some"
+    near = did_you_mean(env_id, gym.registry, "; 'bisac list' names some")
     # A policy knows the id alone, and not the package that registers it.
-    return near if ":" in env_id else f"{near}? One of another package is named with it, as in my_package:{env_id}"
+    return near if ":" in env_id else f"{near} One of another package is named with it, as in 'my_package:{env_id}'."
 
 
 def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:

@@ -12,7 +12,7 @@ from bisac.report.charts import Chart
 
 
 def fill(template: str, parts: Mapping[str, str], charts: Sequence[Chart]) -> str:
-    """Return a template's page with its parts, which are HTML, and what its script draws."""
+    """Return a page with its parts, which are HTML, and what its script draws; the template begins after the header."""
     folder = files("bisac.report")
     shared = {
         "style": folder.joinpath("style.css").read_text(),
@@ -20,7 +20,8 @@ def fill(template: str, parts: Mapping[str, str], charts: Sequence[Chart]) -> st
         "charts": _json([dataclasses.asdict(chart) for chart in charts]),
     }
     known = {**parts, **shared}
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: known[place[1]], folder.joinpath(template).read_text())
+    page = folder.joinpath("head.html").read_text() + folder.joinpath(template).read_text()
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: known[place[1]], page)
 
 
 def cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:

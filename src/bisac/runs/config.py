@@ -9,9 +9,9 @@ from typing import Any
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
 from bisac.errors import BisacError
 from bisac.runs.folder import provenance
-from bisac.runs.settings import Settings
+from bisac.runs.settings import OF_WATCHING, Settings
 
-MAY_CHANGE = ("steps", "checkpoint_every", "out", "overwrite")
+MAY_CHANGE = ("steps", "checkpoint_every", "out", "overwrite", *OF_WATCHING)
 """Settings that a resumed run may have other than before."""
 
 PATHS = ("out", "init")

@@ -80,6 +80,15 @@ class Saved(NamedTuple):
     """The checkpoint's folder."""
 
 
+class Tracked(NamedTuple):
+    """A tracker is told of the run, from its first row on."""
+
+    run: int
+    tracker: str
+    where: str
+    """Where to look: an address, or a folder."""
+
+
 class Warned(NamedTuple):
     """Something went wrong that does not end the run."""
 
@@ -113,7 +122,7 @@ class Finished(NamedTuple):
     """What is left of each run."""
 
 
-Event = Started | Advanced | EpisodeEnded | Evaluated | Logged | Saved | Warned | Finished
+Event = Started | Advanced | EpisodeEnded | Evaluated | Logged | Saved | Tracked | Warned | Finished
 
 
 class EventStream:

@@ -31,6 +31,7 @@ class RunFolder:
         self.best = self.path / "best.safetensors"
         self.curve = self.path / "learning_curve.png"
         self.demos = self.path / "demos.safetensors"
+        self.tracking = self.path / "tracking.json"
         self.videos = self.path / "videos"
         self.checkpoints = self.path / "checkpoints"
 
@@ -73,6 +74,7 @@ class RunFolder:
             self.best,
             self.curve,
             self.demos,
+            self.tracking,
             *self.path.glob("events.out.*"),
         ]
         own += [file for policy in (self.policy, self.best) for file in exported_files(policy.with_suffix(""))]

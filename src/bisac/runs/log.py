@@ -111,7 +111,7 @@ class Log:
             row, at = self._pending.pop(0)
             for name in self.columns[1:]:
                 if (value := row.get(name)) is not None:
-                    summary = scalar(_tag(name), value)
+                    summary = scalar(tag(name), value)
                     self._events.write_event(Event(wall_time=at, step=int(row["step"] or 0), summary=summary))
         self._events.flush()
 
@@ -141,8 +141,8 @@ def read_log(folder: RunFolder) -> list[Row]:
     return read_progress(text[: text.rfind("\n") + 1])
 
 
-def _tag(name: str) -> str:
-    """TensorBoard groups by the part before the slash; a user may have set one."""
+def tag(name: str) -> str:
+    """Return a column's name as TensorBoard groups it, by the part before a slash; a user may have set one."""
     if "/" in name:
         return name
     group, found, rest = name.partition("_")

@@ -22,8 +22,10 @@ from bisac.runs.folder import RunFolder
 from bisac.runs.log import Log, read_log
 from bisac.runs.run import Run
 from bisac.runs.session import Session
-from bisac.runs.settings import Settings
+from bisac.runs.settings import Settings, TrackerName
 from bisac.runs.start import Attach, begun, fresh_record, opened
+from bisac.runs.trackers import check_installed
+from bisac.runs.tracking import tracked
 from bisac.types import require_float32
 
 
@@ -52,20 +54,21 @@ def resume(
     source: Source | None = None,
     eval_env: EnvSource | None = None,
     attach: Attach | None = None,
+    track: TrackerName | None = None,
 ) -> EventStream:
     """Return the events of a run that goes on from its folder, or of several that were started side by side.
 
-    Only how long, and how often it is saved, may change. `source` is needed where the run was trained on something
-    other than an id, and `eval_env` where it was evaluated in such another. `attach` is given the session before its
-    first step.
+    Only how long, how often it is saved and who is told may change. `source` is needed where the run was trained on
+    something other than an id, and `eval_env` where it was evaluated in such another. `attach` is given the session
+    before its first step.
     """
-    changes = {"steps": steps, "checkpoint_every": checkpoint_every}
-    return EventStream(_resume(paths, changes, source, eval_env, attach))
+    changes = {"steps": steps, "checkpoint_every": checkpoint_every, "track": track}
+    return EventStream(tracked(_resume(paths, changes, source, eval_env, attach)))
 
 
 def _resume(
     paths: Sequence[Path],
-    changes: dict[str, int | None],
+    changes: dict[str, Any],
     source: Source | None,
     eval_env: EnvSource | None,
     attach: Attach | None,
@@ -91,6 +94,7 @@ def _resume(
         for each in found:
             _check_changes(each, steps)
         first = found[0]
+        check_installed(first.settings.track)
         made_of = _id_of(first) if source is None else source
         judged_in = _judged_in(first) if eval_env is None else eval_env
         seeds = [each.settings.seed for each in found]
@@ -108,7 +112,7 @@ def _resume(
             yield from begun(session, attach)
 
 
-def _find(folder: RunFolder, changes: dict[str, int]) -> Found:
+def _find(folder: RunFolder, changes: dict[str, Any]) -> Found:
     """Read what a folder says of its run."""
     checkpoints, warnings = Checkpoints(folder.checkpoints), []
     problems = checkpoints.recover()

@@ -27,6 +27,8 @@ from bisac.runs.record import Record
 from bisac.runs.run import Run
 from bisac.runs.session import Session
 from bisac.runs.settings import Settings
+from bisac.runs.trackers import check_installed
+from bisac.runs.tracking import tracked
 from bisac.runs.warm_start import WarmStart
 from bisac.types import require_float32
 
@@ -55,7 +57,7 @@ def start(
     `eval_env` is what to evaluate in, if not in the source itself. `attach` is given the session before its first step.
     `demos` are what the settings' demonstrations are, if they are not to be read from there.
     """
-    return EventStream(_start(source, algo, settings, seeds, eval_env, attach, demos))
+    return EventStream(tracked(_start(source, algo, settings, seeds, eval_env, attach, demos)))
 
 
 def _start(
@@ -73,6 +75,7 @@ def _start(
     algorithm_name(algo)  # one without a name could not be written down
     algo = algo.settled()
     settings = settings.settled(algo)
+    check_installed(settings.track)
     data = read_dataset(settings.demos) if demos is None and settings.demos is not None else demos
     seeded = seeds or [settings.seed]
     with closing(opened(source, algo, settings, seeded, eval_env, data)) as collector, ExitStack() as held:

@@ -15,7 +15,6 @@ from typing import Any
 from bisac.errors import BisacError
 from bisac.runs.config import check_unchanged, to_config
 from bisac.runs.folder import RunFolder, provenance
-from bisac.runs.settings import OF_ONE_RUN
 from bisac.storage import read_file, write_atomic
 from bisac.sweeps.contestants import Contestant, fields_of
 from bisac.sweeps.plan import Plan, PlannedRun
@@ -55,12 +54,11 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
     know yet.
     """
     runs = list(plan.runs(out))
-    settings = {name: value for name, value in dataclasses.asdict(plan.settings).items() if name not in OF_ONE_RUN}
     new = SweepRecord(
         list(plan.envs),
         list(plan.contestants),
         [(run.env, run.contestant.name, run.seed) for run in runs],
-        settings,
+        plan.settings.shared,
         dict(plan.hyperparameters),
         [list(command)],
         provenance() | {"cpu": processor()},

@@ -12,7 +12,7 @@ from typing import Any
 
 from bisac.errors import BisacError
 from bisac.runs.folder import provenance
-from bisac.runs.settings import OF_ONE_RUN, Settings
+from bisac.runs.settings import Settings
 from bisac.storage import read_file, write_atomic
 from bisac.sweeps.contestants import Contestant
 from bisac.sweeps.plan import Plan, PlannedRun
@@ -52,12 +52,11 @@ class Tuning:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the record has it."""
-        settings = {name: value for name, value in dataclasses.asdict(self.settings).items() if name not in OF_ONE_RUN}
         return {
             "env": self.env,
             "algo": self.contestant.algo,
             "fixed": dict(self.contestant.settings),
-            **settings,
+            **self.settings.shared,
             "seed": self.settings.seed,
             "search": {name: to_json(dimension) for name, dimension in self.space.items()},
             "prune": self.prune,

@@ -1,6 +1,5 @@
 """Which tasks live on the device, by id and by object, and how each is made."""
 
-import difflib
 from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
@@ -10,7 +9,7 @@ from bisac.envs.device.classic import CLASSIC, classic_task
 from bisac.envs.device.playground import PLAYGROUND_TASKS, playground_task
 from bisac.envs.device.task import DeviceEnv, DeviceTask, as_task
 from bisac.envs.task import EnvSource, parse_args
-from bisac.errors import BisacError
+from bisac.errors import BisacError, did_you_mean
 
 Source = EnvSource | DeviceEnv
 """What can be trained on: a task's id, a function that makes a Gymnasium environment, or one of Brax's convention."""
@@ -66,9 +65,7 @@ def device_task(source: Source, env_args: tuple[str, ...]) -> DeviceTask | None:
     prefix, _, name = source.partition("/")
     family = FAMILIES[prefix]
     if name not in family.names:
-        close = difflib.get_close_matches(name, family.names, n=3, cutoff=0.5)
-        did_you_mean = " or ".join(f"{prefix}/{other}" for other in close)
-        raise BisacError(
-            f"there is no task '{source}'; {f'did you mean {did_you_mean}' if close else 'bisac list names them'}."
-        )
+        tasks = [f"{prefix}/{other}" for other in family.names]
+        hint = did_you_mean(source, tasks, "; 'bisac list' names them")
+        raise BisacError(f"there is no task '{source}'{hint}")
     return family.make(name, source, env_args, kwargs, limit)

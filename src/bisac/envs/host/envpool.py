@@ -1,13 +1,12 @@
 """EnvPool: its own simulators of some tasks, stepped by threads outside Python."""
 
-import difflib
 from typing import Any
 
 import numpy as np
 
 from bisac.envs.host.backends import Replay, Steps
 from bisac.envs.task import Task
-from bisac.errors import BisacError
+from bisac.errors import BisacError, did_you_mean
 from bisac.types import Spec
 
 
@@ -24,9 +23,7 @@ class EnvPoolBackend:
             raise BisacError("--backend envpool takes the id of an EnvPool environment, not a function.")
         self._id = task.source
         if self._id not in (known := self._envpool.list_all_envs()):
-            close = difflib.get_close_matches(self._id, known, n=3, cutoff=0.6)
-            hint = f"; did you mean {' or '.join(close)}" if close else ""
-            raise BisacError(f"EnvPool has no environment '{self._id}'{hint}.")
+            raise BisacError(f"EnvPool has no environment '{self._id}'{did_you_mean(self._id, known)}")
         try:
             env = task.make()
         except BisacError as error:
