@@ -1,6 +1,7 @@
 """Every script of examples/ runs, in small; and what pages link to is there."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -75,6 +76,16 @@ def test_examples_run(small, monkeypatch, capsys):
         assert f"python examples/{name}.py" in module.__doc__
     for name in SAYS:
         sys.modules.pop(name, None)
+
+
+def test_the_notebook_was_executed_from_top_to_bottom_and_is_small():
+    path = EXAMPLES / "figures.ipynb"
+    notebook = json.loads(path.read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1)), "run make notebook"
+    kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+    assert kinds == {"execute_result", "stream"}
+    assert path.stat().st_size < 300_000
 
 
 def test_links_between_pages_lead_somewhere(monkeypatch):
