@@ -13,6 +13,7 @@ from policies import POLICIES, fresh
 
 import bisac
 from bisac.algos import REGISTRY
+from bisac.algos.plugins import VARIABLE
 from bisac.cli.train import parse_train
 from bisac.sweeps.plan import parse_seeds
 from bisac.types import Spec
@@ -113,3 +114,18 @@ def test_the_generated_reference_is_of_this_code():
             section = settings.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
             told = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
             assert told == list(kind.__dataclass_fields__), f"run make reference: settings of {name} have changed"
+
+
+def test_the_page_of_events_is_of_this_code(monkeypatch):
+    monkeypatch.syspath_prepend(PROJECT / "site")
+    text = importlib.import_module("events").events()
+    page = (PROJECT / "docs" / "reference" / "events.md").read_text()
+    assert text.partition("\n\n")[2] in page, "run make reference: events have changed"
+
+
+def test_variables_that_the_code_reads_have_a_place_in_the_reference():
+    page = (PROJECT / "docs" / "reference" / "shell.md").read_text()
+    source = "".join(path.read_text() for path in (PROJECT / "src").rglob("*.py"))
+    read = set(re.findall(r"environ(?:\.get\(|\.setdefault\(|\[)\"(\w+)\"", source)) | {VARIABLE}
+    assert {"XLA_FLAGS", "BISAC_IMPORT"} <= read
+    assert {name for name in read if f"`{name}`" not in page} == set()
