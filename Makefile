@@ -19,7 +19,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference dist clean
+.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference notebook dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ docs-serve: docs ## show the documentation site on http://localhost:8000; reload
 reference: $(VENV)/installed ## write the generated pages of docs/reference anew
 	@$(BIN)/python site/reference.py
 
+notebook: $(VENV)/notebook ## execute examples/figures.ipynb from top to bottom, and keep its outputs
+	$(BIN)/python site/notebook.py
+
 dist: $(VENV)/developing ## build the wheel and the sdist; train with the wheel in a fresh environment
 	rm -rf dist $(DIST)
 	$(BIN)/python -m build
@@ -109,6 +112,10 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 $(VENV)/developing: $(VENV)/installed
 	$(BIN)/pip $(INSTALL) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/notebook: $(VENV)/installed
+	$(BIN)/pip $(INSTALL) -c constraints.txt -e '.[notebook]'
 	@touch $@
 
 $(VENV)-device/installed: pyproject.toml

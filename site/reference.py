@@ -1,17 +1,19 @@
-"""Write the pages of docs/reference/ that the code knows best: every command's help, every algorithm's settings."""
+"""Write the pages of docs/reference/ that the code knows best: commands, settings, events and file formats."""
 
-import ast
 import contextlib
 import dataclasses
 import inspect
 import io
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}  # what help is laid out for
+
+from events import events
+from formats import formats
+from tables import fields
 
 from bisac.algos import REGISTRY
 from bisac.cli import COMMANDS, run
@@ -24,8 +26,7 @@ ORIGIN = "*Written by `make reference` from the code; do not edit.*"
 
 def command_line() -> str:
     """Return the page of all commands and their flags."""
-    parts = ["# Command line", ORIGIN, "Exit codes are on the page of the [run folder](../run-folder.md#exit-codes).",
-             "## bisac", _fenced(_help([]))]  # fmt: skip
+    parts = ["# Command line", "[Exit codes](shell.md) have a page of their own.", "## bisac", _fenced(_help([]))]
     for name in COMMANDS:
         parts += [f"## bisac {name}", _fenced(_help([name]))]
     return "\n\n".join(parts) + "\n"
@@ -35,7 +36,6 @@ def settings() -> str:
     """Return the page of all algorithms' settings."""
     parts = [
         "# Settings",
-        ORIGIN,
         "In Python a setting is an argument of `bisac.train`, such as `batch_size=128`; on the command line it is "
         "a flag, `--batch-size 128`. `auto` is settled when a run starts and stands in its `config.json`. "
         "What the defaults rest on is in [the algorithms](../algorithm.md).",
@@ -49,7 +49,8 @@ def settings() -> str:
 
 def pages() -> dict[Path, str]:
     """Return what belongs into each page."""
-    return {REFERENCE / "command-line.md": command_line(), REFERENCE / "settings.md": settings()}
+    made = {"command-line": command_line, "settings": settings, "events": events, "files": formats}
+    return {REFERENCE / f"{name}.md": make() for name, make in made.items()}
 
 
 def _help(words: list[str]) -> str:
@@ -65,11 +66,11 @@ def _fenced(text: str) -> str:
 
 
 def _table(kind: type[Any]) -> str:
-    """Return a class's fields as a table: name, default, what the class says of it."""
-    told = _docstrings(kind)
+    """Return a class's settings as a table: name, default, what the class says of it."""
+    told = {field.name: field.text for field in fields(kind)}
     rows = ["| setting | default | |", "|---|---|---|"]
     for field in dataclasses.fields(kind):
-        text = " ".join(told.get(field.name, "").split()).replace("|", "\\|")
+        text = told[field.name].replace("|", "\\|")
         rows.append(f"| `{field.name}` | {_shown(field)} | {text} |")
     return "\n".join(rows)
 
@@ -80,21 +81,6 @@ def _shown(field: "dataclasses.Field[Any]") -> str:
     if isinstance(field.default, tuple):
         return " ".join(map(str, field.default)) or "none"
     return str(field.default)
-
-
-def _docstrings(kind: type[Any]) -> dict[str, str]:
-    """Return the string under each field of a class and of those that it extends."""
-    found: dict[str, str] = {}
-    for owner in reversed(kind.__mro__):
-        if not dataclasses.is_dataclass(owner):
-            continue
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(doc))):
-                    found[name] = doc
-    return found
 
 
 def _presets() -> list[str]:
@@ -112,5 +98,6 @@ def _presets() -> list[str]:
 
 if __name__ == "__main__":
     for page, text in pages().items():
-        page.write_text(text)
+        title, _, rest = text.partition("\n\n")
+        page.write_text(f"{title}\n\n{ORIGIN}\n\n{rest}")
         sys.stdout.write(f"{page.relative_to(REFERENCE.parents[1])}\n")

@@ -1,8 +1,9 @@
 """Every script of examples/ runs, in small; and what pages link to is there."""
 
 import importlib
-import inspect
+import json
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -12,55 +13,63 @@ from policies import POLICIES, fresh
 
 import bisac
 from bisac.algos import REGISTRY
+from bisac.algos.plugins import VARIABLE
+from bisac.cli.train import parse_train
+from bisac.sweeps.plan import parse_seeds
 from bisac.types import Spec
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = PROJECT / "examples"
-SMALL = dict(
-    critic_norm="none", hidden=(8,), batch_size=16, learning_starts=20, replay_size=1000, steps=300, eval_every=150,
-    eval_episodes=1, num_envs=1, verbose=False,
-)  # fmt: skip
-SPECS = {
-    "Pendulum-v1": Spec("Pendulum-v1", 3, (-2.0,), (2.0,)),
-    "Park-v0": Spec("Park-v0", 2, (-1.0,), (1.0,)),
-}
+SMALL = dict(critic_norm="none", hidden=(8,), batch_size=16, learning_starts=20, replay_size=1000)
+SHORT = dict(steps=100, eval_every=100, eval_episodes=1, verbose=False)
+FEW = {"compare": {"SEEDS": range(1)}, "demonstrations": {"EPISODES": 1}, "device_seeds": {"SEEDS": 2}}
 SAYS = {
     "quickstart": "mean return over 20 episodes: -",
     "own_environment": "of 50 episodes, mean return -",
     "early_stop": "stopped at step ",
     "compare": "established",
     "one_environment": "",
+    "demonstrations": "without demonstrations: -",
+    "device_seeds": "standard error",
 }
 
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Let the examples work in small, in an empty folder.
+    """Let the examples train in small, in an empty folder; what one has compiled serves the next.
 
-    Compiling takes the time, so only `early_stop` trains, on the example's own environment. The others get an untrained
-    policy for the arguments that `bisac.train` takes; tests/test_docs.py trains in all these ways.
+    So each learns by SAC, also where it says TD3.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(EXAMPLES)
-    train, start, evaluate = bisac.train, bisac.start, bisac.evaluate
-
-    def untrained(env, *words, **named):
-        inspect.signature(train).bind(env, *words, **named)
-        return fresh(POLICIES["sac-classic"], SPECS[env if isinstance(env, str) else env.spec.id])
-
-    monkeypatch.setattr(bisac, "train", untrained)
-    monkeypatch.setattr(bisac, "start", lambda *words, **named: start(*words, **named | SMALL))
+    train, start, resume, evaluate = bisac.train, bisac.start, bisac.resume, bisac.evaluate
+    monkeypatch.setattr(bisac, "train", lambda env, *_, **named: train(env, **named | SMALL | SHORT | {"algo": "sac"}))
+    monkeypatch.setattr(bisac, "start", lambda *words, **named: start(*words, **named | SMALL | SHORT))
+    monkeypatch.setattr(bisac, "resume", lambda path, env, steps: resume(path, 200, env=env, verbose=False))
     monkeypatch.setattr(bisac, "evaluate", lambda *words, episodes: evaluate(*words, episodes=1))
-    monkeypatch.setattr(bisac, "resume", lambda path, env, steps: None)
+    monkeypatch.setattr(subprocess, "run", untrained)
 
 
+def untrained(command, check):
+    """Leave policies where a command would train them; tests/collect/test_device.py trains seeds side by side."""
+    given, _ = parse_train(command[4:])
+    assert command[3] == "train"
+    assert given.seeds is not None
+    for seed in parse_seeds(given.seeds):
+        policy = fresh(POLICIES["sac-classic"], Spec(given.env, 3, (-2.0,), (2.0,)))
+        folder = given.run.out / f"seed{seed}"
+        folder.mkdir(parents=True)
+        policy.save(folder / "policy.safetensors")
+
+
+@pytest.mark.xdist_group("examples")
 def test_examples_run(small, monkeypatch, capsys):
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - {"own_algorithm"}  # tests/algos/test_plugins.py has it
     assert scripts == set(SAYS)
     for name in SAYS:
         module = importlib.import_module(name)
-        if name == "compare":
-            monkeypatch.setattr(module, "SEEDS", range(2))
+        for few, value in FEW.get(name, {}).items():
+            monkeypatch.setattr(module, few, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module.main()
@@ -68,6 +77,16 @@ def test_examples_run(small, monkeypatch, capsys):
         assert f"python examples/{name}.py" in module.__doc__
     for name in SAYS:
         sys.modules.pop(name, None)
+
+
+def test_the_notebook_was_executed_from_top_to_bottom_and_is_small():
+    path = EXAMPLES / "figures.ipynb"
+    notebook = json.loads(path.read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1)), "run make notebook"
+    kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+    assert kinds == {"execute_result", "stream"}
+    assert path.stat().st_size < 300_000
 
 
 def test_links_between_pages_lead_somewhere(monkeypatch):
@@ -95,3 +114,18 @@ def test_the_generated_reference_is_of_this_code():
             section = settings.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
             told = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
             assert told == list(kind.__dataclass_fields__), f"run make reference: settings of {name} have changed"
+
+
+def test_the_page_of_events_is_of_this_code(monkeypatch):
+    monkeypatch.syspath_prepend(PROJECT / "site")
+    text = importlib.import_module("events").events()
+    page = (PROJECT / "docs" / "reference" / "events.md").read_text()
+    assert text.partition("\n\n")[2] in page, "run make reference: events have changed"
+
+
+def test_variables_that_the_code_reads_have_a_place_in_the_reference():
+    page = (PROJECT / "docs" / "reference" / "shell.md").read_text()
+    source = "".join(path.read_text() for path in (PROJECT / "src").rglob("*.py"))
+    read = set(re.findall(r"environ(?:\.get\(|\.setdefault\(|\[)\"(\w+)\"", source)) | {VARIABLE}
+    assert {"XLA_FLAGS", "BISAC_IMPORT"} <= read
+    assert {name for name in read if f"`{name}`" not in page} == set()

@@ -19,6 +19,7 @@ from bisac.cli import run
 from bisac.collect.learning import current_policy
 from bisac.figures import FIGURES, vdna
 from bisac.figures.marginal_errors import correlation
+from bisac.figures.panels import log_ticks
 from bisac.figures.sources import read_sources
 from bisac.nets.normalisation import fixed
 from bisac.runs.checkpoint.checkpoints import Checkpoints
@@ -253,3 +254,15 @@ def test_correlation_against_numpy():
     expected = [np.corrcoef(x[:, i], y[:, i])[0, 1] for i in range(3)]
     np.testing.assert_allclose(correlation(jnp.asarray(x), jnp.asarray(y)), expected, rtol=1e-5)
     assert np.isnan(correlation(jnp.zeros((4, 1)), jnp.asarray(y[:4, :1]))).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.16, 5.1, [0.2, 0.5, 1.0, 2.0, 5.0]),
+        (0.006, 300.0, [0.01, 0.1, 1.0, 10.0, 100.0]),
+        (0.01, 1e7, [0.01, 1.0, 100.0, 1e4, 1e6]),
+    ],
+)
+def test_an_axis_of_ratios_has_a_few_round_ticks(low, high, ticks):
+    assert log_ticks(low, high) == pytest.approx(ticks)

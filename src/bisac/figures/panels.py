@@ -1,5 +1,6 @@
 """Panels that several figures have: densities of one action dimension, and one quantity against another."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,14 @@ def normal_density(x: np.ndarray, mean: float, std: float) -> np.ndarray:
     return np.exp(-0.5 * ((x - mean) / std) ** 2) / (std * np.sqrt(2.0 * np.pi))
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return a few round numbers between two positive ones, for an axis of ratios; of many, powers of ten alone."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5) if low <= digit * 10.0**power <= high]
+    tens = [tick for tick in ticks if math.log10(tick).is_integer()]
+    return ticks if len(ticks) <= 6 else tens[:: max(1, len(tens) // 4)]
+
+
 def draw_against(axes: "Axes", x: np.ndarray, y: np.ndarray, note: str, log: bool = False, **labels: Any) -> None:
     """Draw one quantity against another, a marker a dimension (the columns), with the diagonal on which they agree."""
     shown = [(x[:, i], y[:, i]) for i in range(x.shape[1])]
@@ -64,6 +73,10 @@ def draw_against(axes: "Axes", x: np.ndarray, y: np.ndarray, note: str, log: boo
     if log:
         low, high = low / 1.6, high * 1.6
         axes.set(xscale="log", yscale="log")
+        ticks = log_ticks(low, high)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
     else:
         margin = 0.06 * (high - low) + 1e-6
         low, high = low - margin, high + margin

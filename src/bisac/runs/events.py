@@ -22,6 +22,7 @@ class Started(NamedTuple):
     """The runs are about to take their first step, or to go on."""
 
     folders: tuple[RunFolder, ...]
+    """The folder of each run; `.path` is where it lies."""
     step: int
     """Steps that were taken before."""
     steps: int
@@ -39,9 +40,13 @@ class EpisodeEnded(NamedTuple):
     """A training episode ended."""
 
     run: int
+    """Which of the runs, counted from 0."""
     step: int
+    """Steps that the run has taken."""
     episode_return: float
+    """The sum of the episode's rewards."""
     episode_length: int
+    """The episode's steps."""
     info: Mapping[str, Any] = MappingProxyType({})
     """What the environment told with the last step: the statistics of wrappers, whether it succeeded, and so on."""
 
@@ -50,7 +55,9 @@ class Evaluated(NamedTuple):
     """The deterministic policy was evaluated."""
 
     run: int
+    """Which of the runs, counted from 0."""
     step: int
+    """Steps that the run has taken."""
     returns: np.ndarray
     """The return of each episode."""
     lengths: np.ndarray
@@ -68,14 +75,18 @@ class Logged(NamedTuple):
     """A row was added to the log."""
 
     run: int
+    """Which of the runs, counted from 0."""
     row: Row
+    """The values by column; None where there is nothing to tell yet."""
 
 
 class Saved(NamedTuple):
     """A checkpoint was written."""
 
     run: int
+    """Which of the runs, counted from 0."""
     step: int
+    """Steps that the run has taken."""
     path: Path
     """The checkpoint's folder."""
 
@@ -93,13 +104,16 @@ class Warned(NamedTuple):
     """Something went wrong that does not end the run."""
 
     text: str
+    """A sentence that says what."""
 
 
 class Outcome(NamedTuple):
     """What is left of a run when it stops."""
 
     policy: Policy
+    """The policy at the end."""
     folder: RunFolder
+    """The run's folder; `.path` is where it lies."""
     rows: list[Row]
     """The rows of its log."""
     stopped_by: int | None
