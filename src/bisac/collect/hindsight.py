@@ -1,0 +1,183 @@
+"""Hindsight Experience Replay (Andrychowicz et al., 2017): learning as if what was reached had been wanted.
+
+In most of each batch the goal is replaced by one that the same episode achieved later, the strategy `future`, and the
+task's own compute_reward says what the step is worth then. That is Python of the environment's, so an update takes two
+compiled calls and an answer in between: which goals are to be judged, and then the update itself, which draws the same
+steps again. A callback out of one compiled call would be shorter, but what it raises would leave nothing to save.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from bisac.algos import OffPolicy
+from bisac.collect import replay as replay_memory
+from bisac.collect.episodes import Episodes, steps_left, with_newest
+from bisac.collect.learning import Flat, Learning, tallied
+from bisac.collect.off_policy import draw_action, remember
+from bisac.collect.replay import Replay
+from bisac.collect.sampling import follows, summed_up
+from bisac.envs.goals import GoalPlaces, Goals
+from bisac.types import Transition
+
+REPLACED = 4 / 5
+"""The share of each batch whose goals are replaced: four for one that stays, as published."""
+
+Drawn = tuple[Transition, Bool[Array, "step batch"]]
+"""Steps along two axes, and which of them follow the one before."""
+
+
+def learn_in_hindsight(
+    goals: Goals,
+    algo: OffPolicy[Any],
+    structure: Any,
+    leaves: tuple[Array, ...],
+    transition: Transition,
+    ended: Bool[np.ndarray, "env"],
+    obs: Float[np.ndarray, "env obs"],
+    updates: int,
+    random: bool,
+) -> tuple[tuple[Array, ...], Float[Array, "env act"]]:
+    """Do all that a step needs but the stepping, as `learn_and_act` does: update, remember, draw the next actions.
+
+    The updates learn from what was remembered before this step: until all that they need has been answered, nothing is
+    changed, so that an environment that fails there leaves a run that can be saved.
+    """
+    num_envs, places = len(transition.reward), goals.places
+    asked = [_to_judge(algo, places, num_envs, structure, leaves, index) for index in range(updates)]
+    judged = [goals.judge(*jax.device_get(each)) for each in asked]
+    for index, (reward, discount) in enumerate(judged):
+        leaves = _update(algo, places, num_envs, structure, leaves, index, reward, discount)
+    return _remember_and_act(algo, structure, leaves, transition, ended, obs, random)
+
+
+@partial(jax.jit, static_argnames=("algo", "places", "num_envs", "structure"))
+def _to_judge(
+    algo: OffPolicy[Any],
+    places: GoalPlaces,
+    num_envs: int,
+    structure: Any,
+    leaves: tuple[Array, ...],
+    index: int | Int[Array, ""],
+) -> tuple[Float[Array, "step asked goal"], Float[Array, "step asked goal"], Float[Array, "step asked"]]:
+    """Return what an update's steps achieved, the goals that replace theirs, and their discounts."""
+    learning = jax.tree.unflatten(structure, leaves)
+    sample_key, _ = _keys(learning, index)
+    (steps, _), asked = draw_steps(algo, places, learning, sample_key, num_envs)
+    achieved, desired = (
+        jax.lax.dynamic_slice_in_dim(steps.next_obs[:, :asked], begin, places.size, axis=-1)
+        for begin in (places.achieved, places.desired)
+    )
+    return achieved, desired, steps.discount[:, :asked]
+
+
+@partial(jax.jit, static_argnames=("algo", "places", "num_envs", "structure"), donate_argnames="leaves")
+def _update(
+    algo: OffPolicy[Any],
+    places: GoalPlaces,
+    num_envs: int,
+    structure: Any,
+    leaves: tuple[Array, ...],
+    index: int | Int[Array, ""],
+    reward: Float[Array | np.ndarray, "step asked"],
+    discount: Float[Array | np.ndarray, "step asked"],
+) -> tuple[Array, ...]:
+    """Update once, from the steps that `_to_judge` drew, now that they were judged."""
+    learning = jax.tree.unflatten(structure, leaves)
+    sample_key, update_key = _keys(learning, index)
+    (steps, following), asked = draw_steps(algo, places, learning, sample_key, num_envs)
+    steps = steps._replace(
+        reward=steps.reward.at[:, :asked].set(reward), discount=steps.discount.at[:, :asked].set(discount)
+    )
+    batch = summed_up(steps, following, learning.scaling, algo.gamma)
+    agent, metrics = algo.update(learning.agent, batch, update_key)
+    sums, sound = tallied(learning.metric_sums, learning.sound_count, metrics)
+    count = learning.metric_count + 1
+    return Flat.of(replace(learning, agent=agent, metric_sums=sums, metric_count=count, sound_count=sound)).leaves
+
+
+@partial(jax.jit, static_argnames=("algo", "structure"), donate_argnames="leaves")
+def _remember_and_act(
+    algo: OffPolicy[Any],
+    structure: Any,
+    leaves: tuple[Array, ...],
+    transition: Transition,
+    ended: Bool[np.ndarray, "env"],
+    obs: Float[np.ndarray, "env obs"],
+    random: bool | Bool[Array, ""],
+) -> tuple[tuple[Array, ...], Float[Array, "env act"]]:
+    """Remember a transition of each environment, and which episode it is of, then draw the next actions."""
+    learning: Learning = jax.tree.unflatten(structure, leaves)
+    assert learning.replay is not None
+    assert learning.episodes is not None
+    own = with_newest(learning.episodes.own, learning.replay, transition)
+    learning = replace(learning, episodes=Episodes(own, learning.episodes.demos), key=jax.random.split(learning.key)[0])
+    learning, action = draw_action(algo, remember(algo, learning, transition, ended), obs, random)
+    return Flat.of(learning).leaves, action
+
+
+def _keys(learning: Learning, index: int | Int[Array, ""]) -> Key[Array, "2"]:
+    """Return the keys that the update of that index, since the last step, samples and learns by."""
+    return jax.random.split(jax.random.fold_in(jax.random.split(learning.key)[1], index))
+
+
+def draw_steps(
+    algo: OffPolicy[Any], places: GoalPlaces, learning: Learning, key: Key[Array, ""], num_envs: int
+) -> tuple[Drawn, int]:
+    """Return what an update learns from, and of how many of the transitions, the first ones, the goal was replaced.
+
+    Where there are demonstrations, theirs are replaced in the same share.
+    """
+    replay, demos, episodes = learning.replay, learning.demos, learning.episodes
+    assert replay is not None
+    assert episodes is not None
+    shown = 0 if demos is None else round(algo.demo_fraction * algo.batch_size)
+    memories = [(replay, episodes.own, algo.batch_size - shown, num_envs)]
+    if demos is not None and episodes.demos is not None:
+        memories.append((demos, episodes.demos, shown, 1))
+    replaced: list[Drawn] = []
+    kept: list[Drawn] = []
+    for memory, numbers, count, block in memories:
+        key, replaced_key, kept_key = jax.random.split(key, 3)
+        asked = round(REPLACED * count)
+        replaced.append(_with_later_goals(memory, numbers, replaced_key, asked, algo.n_step, block, places))
+        kept.append(_steps(memory, _drawn(memory, kept_key, count - asked), algo.n_step, block))
+    together = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *replaced, *kept)
+    return together, sum(part.reward.shape[1] for part, _ in replaced)
+
+
+def _with_later_goals(
+    memory: Replay[Transition],
+    numbers: Int[Array, "row"],
+    key: Key[Array, ""],
+    count: int,
+    n_step: int,
+    block: int,
+    places: GoalPlaces,
+) -> Drawn:
+    """Return steps whose goal is what their episode achieved in the first of them or later, any time as likely."""
+    index_key, later_key = jax.random.split(key)
+    index = _drawn(memory, index_key, count)
+    later = jax.random.randint(later_key, (count,), 0, steps_left(numbers, memory, index, block) + 1)
+    reached = memory.storage.next_obs[(index + later * block) % memory.capacity]
+    goal = reached[:, places.achieved : places.achieved + places.size]
+    steps, following = _steps(memory, index, n_step, block)
+
+    def wanting(obs: Float[Array, "step batch obs"]) -> Float[Array, "step batch obs"]:
+        return obs.at[..., places.desired : places.desired + places.size].set(goal[None])
+
+    return steps._replace(obs=wanting(steps.obs), next_obs=wanting(steps.next_obs)), following
+
+
+def _steps(memory: Replay[Transition], index: Int[Array, "count"], n_step: int, block: int) -> Drawn:
+    steps, held = replay_memory.runs_from(memory, index, n_step, block)
+    return steps, held & follows(steps)
+
+
+def _drawn(memory: Replay[Transition], key: Key[Array, ""], count: int) -> Int[Array, "count"]:
+    return jax.random.randint(key, (count,), 0, memory.size)
