@@ -20,12 +20,15 @@ class Episodes(eqx.Module):
     """The number of the episode that each row is of, counted in each environment by itself."""
 
     own: Int[Array, "row"]
+    led_to: Float[Array, "env obs"]
+    """From where the newest episodes go on. It is kept by itself, for a program that writes to a memory and reads from
+    it elsewhere would copy the whole of it."""
     demos: Int[Array, "shown"] | None
-    """Those of the demonstrations, where there are any."""
+    """The numbers of the demonstrations, where there are any."""
 
 
 def goes_on(
-    next_obs: Float[Array | np.ndarray, "*batch obs"], obs: Float[Array | np.ndarray, "*batch obs"]
+    led_to: Float[Array | np.ndarray, "*batch obs"], obs: Float[Array | np.ndarray, "*batch obs"]
 ) -> Bool[Array, "*batch"]:
     """Return which steps go on from the one before: those that acted upon the very observation that it led to.
 
@@ -33,29 +36,25 @@ def goes_on(
     turns with it: what follows there begins elsewhere. Should it begin with the same observation to the bit, then it is
     as good a continuation as any, for values are of observations.
     """
-    return (jnp.asarray(next_obs) == jnp.asarray(obs)).all(axis=-1)
+    return (jnp.asarray(led_to) == jnp.asarray(obs)).all(axis=-1)
 
 
-@partial(jax.jit, static_argnames="block")
-def numbered(memory: Replay[Transition], block: int) -> Int[Array, "row"]:
-    """Return the number of the episode of each row, in a memory that was filled a `block` of rows at a time."""
-    held = memory.storage
-    ends = ~goes_on(held.next_obs, jnp.roll(held.obs, -block, axis=0)) | (held.discount == 0.0)
-    by_age = jnp.roll(ends, -memory.position).reshape(-1, block).astype(jnp.int32)  # rows not yet filled come first
-    ended_before = jnp.cumsum(by_age, axis=0) - by_age
-    return jnp.roll(ended_before.reshape(-1), memory.position)
+@partial(jax.jit, static_argnames="num_envs")
+def find_episodes(memory: Replay[Transition], demos: Replay[Transition] | None, num_envs: int) -> Episodes:
+    """Return the episodes of a memory that so many environments filled, and of demonstrations, if there are any."""
+    newest = (memory.position - num_envs + jnp.arange(num_envs)) % memory.capacity
+    led_to = _led_to(jax.tree.map(lambda rows: rows[newest], memory.storage))
+    return Episodes(_numbered(memory, num_envs), led_to, None if demos is None else _numbered(demos, 1))
 
 
-def with_newest(numbers: Int[Array, "row"], memory: Replay[Transition], newest: Transition) -> Int[Array, "row"]:
-    """Return the numbers of a memory to which the newest steps, one of each environment, are about to be added."""
-    block = newest.reward.shape[0]
-    before = (memory.position - block) % memory.capacity
-    next_obs, discount, last = (
-        jax.lax.dynamic_slice_in_dim(rows, before, block)
-        for rows in (memory.storage.next_obs, memory.storage.discount, numbers)
-    )
-    ended = ~goes_on(next_obs, newest.obs) | (discount == 0.0)
-    return jax.lax.dynamic_update_slice_in_dim(numbers, last + ended.astype(jnp.int32), memory.position, axis=0)
+def with_newest(episodes: Episodes, position: Int[Array, ""], newest: Transition) -> Episodes:
+    """Return the episodes of a memory to which the newest steps, one of each environment, are added at a position."""
+    num_envs = newest.reward.shape[0]
+    before = (position - num_envs) % episodes.own.shape[0]
+    anew = ~goes_on(episodes.led_to, newest.obs)
+    numbers = jax.lax.dynamic_slice_in_dim(episodes.own, before, num_envs) + anew.astype(jnp.int32)
+    own = jax.lax.dynamic_update_slice_in_dim(episodes.own, numbers, position, axis=0)
+    return Episodes(own, _led_to(newest), episodes.demos)
 
 
 def steps_left(
@@ -75,3 +74,17 @@ def steps_left(
 
     halvings = (memory.capacity // block - 1).bit_length()
     return jax.lax.fori_loop(0, halvings, halve, (jnp.zeros_like(newest), newest))[0]
+
+
+def _numbered(memory: Replay[Transition], block: int) -> Int[Array, "row"]:
+    """Return the number of each row's episode, in a memory that was filled a `block` of rows at a time."""
+    ends = ~goes_on(_led_to(memory.storage), jnp.roll(memory.storage.obs, -block, axis=0))
+    by_age = jnp.roll(ends, -memory.position).reshape(-1, block).astype(jnp.int32)  # rows not yet filled come first
+    ended_before = jnp.cumsum(by_age, axis=0) - by_age
+    return jnp.roll(ended_before.reshape(-1), memory.position)
+
+
+def _led_to(steps: Transition) -> Float[Array, "step obs"]:
+    """Return from where the episodes of these steps go on; where they terminated, from no observation that there is."""
+    over = jnp.asarray(steps.discount)[:, None] == 0.0
+    return jnp.where(over, jnp.nan, jnp.asarray(steps.next_obs))

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bisac.algos import OffPolicy
 from bisac.collect import replay as replay_memory
-from bisac.collect.episodes import Episodes, steps_left, with_newest
+from bisac.collect.episodes import steps_left, with_newest
 from bisac.collect.learning import Flat, Learning, tallied
 from bisac.collect.off_policy import draw_action, remember
 from bisac.collect.replay import Replay
@@ -68,7 +68,7 @@ def _to_judge(
     """Return what an update's steps achieved, the goals that replace theirs, and their discounts."""
     learning = jax.tree.unflatten(structure, leaves)
     sample_key, _ = _keys(learning, index)
-    (steps, _), asked = draw_steps(algo, places, learning, sample_key, num_envs)
+    (steps, _), asked = _draw_steps(algo, places, learning, sample_key, num_envs)
     achieved, desired = (
         jax.lax.dynamic_slice_in_dim(steps.next_obs[:, :asked], begin, places.size, axis=-1)
         for begin in (places.achieved, places.desired)
@@ -90,7 +90,7 @@ def _update(
     """Update once, from the steps that `_to_judge` drew, now that they were judged."""
     learning = jax.tree.unflatten(structure, leaves)
     sample_key, update_key = _keys(learning, index)
-    (steps, following), asked = draw_steps(algo, places, learning, sample_key, num_envs)
+    (steps, following), asked = _draw_steps(algo, places, learning, sample_key, num_envs)
     steps = steps._replace(
         reward=steps.reward.at[:, :asked].set(reward), discount=steps.discount.at[:, :asked].set(discount)
     )
@@ -107,16 +107,16 @@ def _remember_and_act(
     structure: Any,
     leaves: tuple[Array, ...],
     transition: Transition,
-    ended: Bool[np.ndarray, "env"],
-    obs: Float[np.ndarray, "env obs"],
+    ended: Bool[Array | np.ndarray, "env"],
+    obs: Float[Array | np.ndarray, "env obs"],
     random: bool | Bool[Array, ""],
 ) -> tuple[tuple[Array, ...], Float[Array, "env act"]]:
     """Remember a transition of each environment, and which episode it is of, then draw the next actions."""
     learning: Learning = jax.tree.unflatten(structure, leaves)
     assert learning.replay is not None
     assert learning.episodes is not None
-    own = with_newest(learning.episodes.own, learning.replay, transition)
-    learning = replace(learning, episodes=Episodes(own, learning.episodes.demos), key=jax.random.split(learning.key)[0])
+    episodes = with_newest(learning.episodes, learning.replay.position, transition)
+    learning = replace(learning, episodes=episodes, key=jax.random.split(learning.key)[0])
     learning, action = draw_action(algo, remember(algo, learning, transition, ended), obs, random)
     return Flat.of(learning).leaves, action
 
@@ -126,7 +126,7 @@ def _keys(learning: Learning, index: int | Int[Array, ""]) -> Key[Array, "2"]:
     return jax.random.split(jax.random.fold_in(jax.random.split(learning.key)[1], index))
 
 
-def draw_steps(
+def _draw_steps(
     algo: OffPolicy[Any], places: GoalPlaces, learning: Learning, key: Key[Array, ""], num_envs: int
 ) -> tuple[Drawn, int]:
     """Return what an update learns from, and of how many of the transitions, the first ones, the goal was replaced.

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.collect import replay as replay_memory
-from bisac.collect.episodes import Episodes, numbered
+from bisac.collect.episodes import Episodes, find_episodes
 from bisac.collect.replay import Replay
 from bisac.collect.scaling import Scaling
 from bisac.errors import BisacError
@@ -99,8 +99,7 @@ def with_demos(learning: Learning, demos: Transition | None) -> Learning:
 def with_episodes(learning: Learning, num_envs: int) -> Learning:
     """Return the same with the episodes of its memories, of which its own was filled by so many environments."""
     assert learning.replay is not None
-    shown = None if learning.demos is None else numbered(learning.demos, 1)
-    found = Episodes(numbered(learning.replay, num_envs), shown)
+    found = find_episodes(learning.replay, learning.demos, num_envs)
     return eqx.tree_at(lambda t: t.episodes, learning, found, is_leaf=lambda node: node is None)
 
 

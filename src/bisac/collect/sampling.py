@@ -66,4 +66,4 @@ def summed_up(steps: Transition, following: Bool[Array, "step batch"], scaling: 
 def follows(steps: Transition) -> Bool[Array, "step batch"]:
     """Return which of the steps go on from the one before; of the first it is said that it does."""
     joined = goes_on(steps.next_obs[:-1], steps.obs[1:])
-    return jnp.concatenate([jnp.ones_like(joined[:1]), joined])
+    return jnp.concatenate([jnp.ones((1, *joined.shape[1:]), bool), joined])

@@ -37,7 +37,8 @@ class PointGoal(gym.Env[Any, np.ndarray]):
 
     def compute_reward(self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any) -> np.ndarray:  # noqa: ARG002
         """Return what steps that led there are worth where that was wanted; both arrays may have leading axes."""
-        return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > self.radius).astype(np.float32)
+        away = np.linalg.norm(achieved_goal - desired_goal, axis=-1) > self.radius
+        return np.where(away, np.float32(-1.0), np.float32(0.0))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
