@@ -28,9 +28,6 @@ from bisac.types import Transition
 REPLACED = 4 / 5
 """The share of each batch whose goals are replaced: four for one that stays, as published."""
 
-Drawn = tuple[Transition, Bool[Array, "step batch"]]
-"""Steps along two axes, and which of them follow the one before."""
-
 
 def learn_in_hindsight(
     goals: Goals,
@@ -68,12 +65,10 @@ def _to_judge(
     """Return what an update's steps achieved, the goals that replace theirs, and their discounts."""
     learning = jax.tree.unflatten(structure, leaves)
     sample_key, _ = _keys(learning, index)
-    (steps, _), asked = _draw_steps(algo, places, learning, sample_key, num_envs)
-    achieved, desired = (
-        jax.lax.dynamic_slice_in_dim(steps.next_obs[:, :asked], begin, places.size, axis=-1)
-        for begin in (places.achieved, places.desired)
-    )
-    return achieved, desired, steps.discount[:, :asked]
+    steps, _, replaced = _draw_steps(algo, places, learning, sample_key, num_envs)
+    after = steps.next_obs[:, replaced]
+    achieved, desired = (after[..., begin : begin + places.size] for begin in (places.achieved, places.desired))
+    return achieved, desired, steps.discount[:, replaced]
 
 
 @partial(jax.jit, static_argnames=("algo", "places", "num_envs", "structure"), donate_argnames="leaves")
@@ -90,9 +85,9 @@ def _update(
     """Update once, from the steps that `_to_judge` drew, now that they were judged."""
     learning = jax.tree.unflatten(structure, leaves)
     sample_key, update_key = _keys(learning, index)
-    (steps, following), asked = _draw_steps(algo, places, learning, sample_key, num_envs)
+    steps, following, replaced = _draw_steps(algo, places, learning, sample_key, num_envs)
     steps = steps._replace(
-        reward=steps.reward.at[:, :asked].set(reward), discount=steps.discount.at[:, :asked].set(discount)
+        reward=steps.reward.at[:, replaced].set(reward), discount=steps.discount.at[:, replaced].set(discount)
     )
     batch = summed_up(steps, following, learning.scaling, algo.gamma)
     agent, metrics = algo.update(learning.agent, batch, update_key)
@@ -128,56 +123,48 @@ def _keys(learning: Learning, index: int | Int[Array, ""]) -> Key[Array, "2"]:
 
 def _draw_steps(
     algo: OffPolicy[Any], places: GoalPlaces, learning: Learning, key: Key[Array, ""], num_envs: int
-) -> tuple[Drawn, int]:
-    """Return what an update learns from, and of how many of the transitions, the first ones, the goal was replaced.
+) -> tuple[Transition, Bool[Array, "step batch"], list[int]]:
+    """Return the steps that an update learns from, which of them follow the one before, and whose goals are replaced.
 
     Where there are demonstrations, theirs are replaced in the same share.
     """
-    replay, demos, episodes = learning.replay, learning.demos, learning.episodes
-    assert replay is not None
-    assert episodes is not None
-    shown = 0 if demos is None else round(algo.demo_fraction * algo.batch_size)
-    memories = [(replay, episodes.own, algo.batch_size - shown, num_envs)]
-    if demos is not None and episodes.demos is not None:
-        memories.append((demos, episodes.demos, shown, 1))
-    replaced: list[Drawn] = []
-    kept: list[Drawn] = []
+    assert learning.replay is not None
+    assert learning.episodes is not None
+    shown = 0 if learning.demos is None else round(algo.demo_fraction * algo.batch_size)
+    memories = [(learning.replay, learning.episodes.own, algo.batch_size - shown, num_envs)]
+    if learning.demos is not None and learning.episodes.demos is not None:
+        memories.append((learning.demos, learning.episodes.demos, shown, 1))
+    drawn: list[tuple[Transition, Bool[Array, "step part"]]] = []
+    replaced: list[int] = []
+    first = 0
     for memory, numbers, count, block in memories:
-        key, replaced_key, kept_key = jax.random.split(key, 3)
-        asked = round(REPLACED * count)
-        replaced.append(_with_later_goals(memory, numbers, replaced_key, asked, algo.n_step, block, places))
-        kept.append(_steps(memory, _drawn(memory, kept_key, count - asked), algo.n_step, block))
-    together = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *replaced, *kept)
-    return together, sum(part.reward.shape[1] for part, _ in replaced)
+        key, index_key, later_key = jax.random.split(key, 3)
+        index = jax.random.randint(index_key, (count,), 0, memory.size)
+        steps, held = replay_memory.runs_from(memory, index, algo.n_step, block)
+        following, share = held & follows(steps), round(REPLACED * count)
+        goal = _later_goals(places, memory, numbers, index[:share], later_key, block)
+        drawn.append((_wanting(places, steps, goal), following))
+        replaced += range(first, first + share)
+        first += count
+    return *jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *drawn), replaced
 
 
-def _with_later_goals(
+def _later_goals(
+    places: GoalPlaces,
     memory: Replay[Transition],
     numbers: Int[Array, "row"],
+    index: Int[Array, "share"],
     key: Key[Array, ""],
-    count: int,
-    n_step: int,
     block: int,
-    places: GoalPlaces,
-) -> Drawn:
-    """Return steps whose goal is what their episode achieved in the first of them or later, any time as likely."""
-    index_key, later_key = jax.random.split(key)
-    index = _drawn(memory, index_key, count)
-    later = jax.random.randint(later_key, (count,), 0, steps_left(numbers, memory, index, block) + 1)
+) -> Float[Array, "share goal"]:
+    """Return what the episode of each of these steps achieved by it or by a later one, any as likely as the others."""
+    later = jax.random.randint(key, index.shape, 0, steps_left(numbers, memory, index, block) + 1)
     reached = memory.storage.next_obs[(index + later * block) % memory.capacity]
-    goal = reached[:, places.achieved : places.achieved + places.size]
-    steps, following = _steps(memory, index, n_step, block)
-
-    def wanting(obs: Float[Array, "step batch obs"]) -> Float[Array, "step batch obs"]:
-        return obs.at[..., places.desired : places.desired + places.size].set(goal[None])
-
-    return steps._replace(obs=wanting(steps.obs), next_obs=wanting(steps.next_obs)), following
+    return reached[:, places.achieved : places.achieved + places.size]
 
 
-def _steps(memory: Replay[Transition], index: Int[Array, "count"], n_step: int, block: int) -> Drawn:
-    steps, held = replay_memory.runs_from(memory, index, n_step, block)
-    return steps, held & follows(steps)
-
-
-def _drawn(memory: Replay[Transition], key: Key[Array, ""], count: int) -> Int[Array, "count"]:
-    return jax.random.randint(key, (count,), 0, memory.size)
+def _wanting(places: GoalPlaces, steps: Transition, goal: Float[Array, "share goal"]) -> Transition:
+    """Return the steps with these goals in the place of the first ones' own."""
+    own = slice(None), slice(len(goal)), slice(places.desired, places.desired + places.size)
+    obs, next_obs = (seen.at[own].set(goal[None]) for seen in (steps.obs, steps.next_obs))
+    return steps._replace(obs=obs, next_obs=next_obs)
