@@ -4,6 +4,7 @@ A layout says what is in a space and where, in nested tuples that JSON can hold:
 no environment to take the environment's own observations.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,25 @@ def flattened(layout: Layout, observation: Any) -> np.ndarray:
     if len({vector.shape[:-1] for vector in vectors}) != 1:
         raise ValueError("its parts are not of one batch")
     return np.concatenate(vectors, axis=-1)
+
+
+def places_of(layout: Layout) -> dict[str, tuple[int, int]]:
+    """Return where each part of a dictionary begins in the vector, and how many numbers it has; of others nothing."""
+    places, begin = {}, 0
+    for name, part in zip(*layout[1:], strict=True) if layout[0] == "dict" else ():
+        places[name] = begin, _size(part)
+        begin += _size(part)
+    return places
+
+
+def _size(layout: Layout) -> int:
+    """Return how many numbers the vector has."""
+    kind, *of = layout
+    if kind in ("dict", "tuple"):
+        return sum(map(_size, of[-1]))
+    if kind == "discrete":
+        return of[0]
+    return sum(of[1]) if kind == "multidiscrete" else math.prod(of[0])
 
 
 def is_flat(layout: Layout, observation: Any, size: int) -> bool:

@@ -105,6 +105,8 @@ class OffPolicy(Algorithm[State]):
     """Rewards that a value is learned from before it rests on the next value: more spread news faster, less exactly."""
     demo_fraction: float = 0.5
     """Share of each batch that is drawn from --demos, where they are given."""
+    her: bool = False
+    """Replace the goals of four in five transitions by ones that their episode reached later (goal tasks only)."""
     learn_at: Literal["step", "episode"] = "step"
     """When to make the updates that are due: at once, or all of them when an episode has ended (real hardware)."""
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import gymnasium as gym
 import numpy as np
 
+from bisac.algos import OffPolicy
 from bisac.collect.collector import Collector, Evaluation, Request
 from bisac.collect.device import DeviceCollector
 from bisac.collect.evaluate import HELD_OUT_STREAM, Drawn, Evaluator, Uniform
@@ -37,6 +38,8 @@ def open_collector(source: Source, env_args: tuple[str, ...], request: Request) 
             raise BisacError(f"{task.spec.env_id} is evaluated on the device, in itself: leave eval_env out.")
         if request.demos is not None:
             raise BisacError(f"{task.spec.env_id} takes no demonstrations: they are for Gymnasium environments.")
+        if isinstance(request.algo, OffPolicy) and request.algo.her:
+            raise BisacError(f"{task.spec.env_id} has no goals to replace: --her is for Gymnasium environments.")
         return DeviceCollector(task, request)
     own = own_envs(source)
     if own is not None and request.num_envs != own:

@@ -7,6 +7,7 @@ the actions of each running episode.
 import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from bisac.algos import OffPolicy, OnPolicy, Rollout
 from bisac.collect.collector import Collector, Episode, Evaluation, Part, Request, Snapshot, State
 from bisac.collect.evaluate import MOST_STEPS, Evaluator
+from bisac.collect.hindsight import learn_in_hindsight
 from bisac.collect.learning import (
     DivergedError,
     Flat,
@@ -23,9 +25,11 @@ from bisac.collect.learning import (
     fresh_learning,
     learning_shapes,
     with_demos,
+    with_episodes,
 )
 from bisac.collect.off_policy import begin_learning, first_action, learn_and_act, updates_due
 from bisac.collect.on_policy import explore, learn_from_rollout
+from bisac.envs.goals import Goals
 from bisac.envs.host.envs import HostEnvs, RunningEpisode
 from bisac.envs.task import Task
 from bisac.errors import BisacError
@@ -62,6 +66,9 @@ class HostCollector(Collector):
             if dataclasses.replace(judged, env_id=self.spec.env_id, env_args=self.spec.env_args) != self.spec:
                 raise BisacError(f"eval_env is {judged.sizes}, and does not fit {self.spec.sizes}.")
             self._demos = None if request.demos is None else request.demos.fitted(self.spec)
+            algo, self._goals = request.algo, None
+            if isinstance(algo, OffPolicy) and algo.her:
+                self._goals = made.enter_context(closing(Goals(task)))
             self._made = made.pop_all()
 
     def start(self) -> State:
@@ -70,7 +77,7 @@ class HostCollector(Collector):
         learning = fresh_learning(algo, self.spec, num_envs, jax.random.key(self._seed))
         if self.request.init is not None:
             learning = self.request.init(learning, num_envs)
-        learning = with_demos(learning, self._demos)
+        learning = self._with_own(learning)
         place = HostPlace(self._envs.reset(), np.zeros((num_envs, self.spec.action_dim), np.float32), [])
         return self._with_first_action(State((Part(Flat.of(learning), place),)))
 
@@ -143,13 +150,18 @@ class HostCollector(Collector):
         obs = np.array(saved.place.obs)  # a copy: where an environment begins anew, its first observation goes there
         strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs)
         place = HostPlace(obs, np.asarray(saved.place.action), [])
-        learning = with_demos(saved.learning, self._demos)
+        learning = self._with_own(saved.learning)
         state = State((Part(Flat.of(learning), place),), saved.step, saved.updates)
         return (self._with_first_action(state) if strayed else state), [len(strayed)]
 
     def close(self) -> None:
         """Close the environments of training and evaluation."""
         self._made.close()
+
+    def _with_own(self, learning: Learning) -> Learning:
+        """Return what learning holds with what no checkpoint has: it is in other files, or found again."""
+        learning = with_demos(learning, self._demos)
+        return learning if self._goals is None else with_episodes(learning, self.request.num_envs)
 
     def _with_first_action(self, state: State) -> State:
         """Draw the action for observations that no step led to."""
@@ -174,10 +186,13 @@ class HostCollector(Collector):
         experience: tuple[Any, ...] = (obs, action, result.reward, discount, result.next_obs)
         step += self.request.num_envs
         now = algo.learn_at == "step" or bool(result.ended.any())
+        if self._goals is not None:  # it learns from earlier steps
+            now = now and state.step > 0
         due = updates_due(algo, step, updates) if now else 0
         if due and not updates and self.request.init is None:
             flat = Flat.of(begin_learning(algo, flat.whole, Transition(*experience)))
-        leaves, drawn = learn_and_act(
+        learn = learn_and_act if self._goals is None else partial(learn_in_hindsight, self._goals)
+        leaves, drawn = learn(
             algo, flat.structure, flat.leaves, Transition(*experience), result.ended, result.obs, due,
             self._acts_randomly(algo, step),
         )  # fmt: skip

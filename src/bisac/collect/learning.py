@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from bisac.algos import Algorithm, OffPolicy, OnPolicy, Rollout
 from bisac.collect import replay as replay_memory
+from bisac.collect.episodes import Episodes, find_episodes
 from bisac.collect.replay import Replay
 from bisac.collect.scaling import Scaling
 from bisac.errors import BisacError
@@ -43,6 +44,8 @@ class Learning(eqx.Module):
     """The number of them until the first whose metrics were not finite."""
     demos: Replay[Transition] | None = None
     """What somebody else gathered, to learn from too; None where nothing is given."""
+    episodes: Episodes | None = None
+    """Which rows of the memories are of one episode; None where nobody asks."""
 
 
 class Flat(NamedTuple):
@@ -91,6 +94,13 @@ def with_demos(learning: Learning, demos: Transition | None) -> Learning:
         return learning
     held = replay_memory.full_of(demos)
     return eqx.tree_at(lambda t: t.demos, learning, held, is_leaf=lambda node: node is None)
+
+
+def with_episodes(learning: Learning, num_envs: int) -> Learning:
+    """Return the same with the episodes of its memories, of which its own was filled by so many environments."""
+    assert learning.replay is not None
+    found = find_episodes(learning.replay, learning.demos, num_envs)
+    return eqx.tree_at(lambda t: t.episodes, learning, found, is_leaf=lambda node: node is None)
 
 
 def learning_shapes(algo: Algorithm[Any], spec: Spec, num_envs: int) -> Learning:

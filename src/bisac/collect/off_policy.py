@@ -3,6 +3,7 @@
 Nothing here knows an environment: transitions come in, actions go out.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -40,6 +41,17 @@ def begin_learning(algo: OffPolicy[Any], learning: Learning, newest: Transition 
     return eqx.tree_at(lambda t: t.agent, learning, jax.jit(algo.begin)(learning.agent, Transition(*warm_up)))
 
 
+def remember(
+    algo: OffPolicy[Any], learning: Learning, transition: Transition, ended: Bool[Array | np.ndarray, "env"]
+) -> Learning:
+    """Remember a transition of each environment."""
+    assert learning.replay is not None
+    memory = replay_memory.add(learning.replay, transition)
+    obs_seen, reward, ends = (jnp.asarray(leaf)[None] for leaf in (transition.obs, transition.reward, ended))
+    scaling = learning.scaling.observe(obs_seen, reward, ends, algo.gamma)
+    return replace(learning, replay=memory, scaling=scaling)
+
+
 def learn(
     algo: OffPolicy[Any],
     learning: Learning,
@@ -48,10 +60,9 @@ def learn(
     updates: int | Int[Array, ""],
 ) -> Learning:
     """Remember a transition of each environment, then update so many times from what is remembered."""
-    assert learning.replay is not None
-    memory = replay_memory.add(learning.replay, transition)
-    obs_seen, reward, ends = (jnp.asarray(leaf)[None] for leaf in (transition.obs, transition.reward, ended))
-    scaling = learning.scaling.observe(obs_seen, reward, ends, algo.gamma)
+    learning = remember(algo, learning, transition, ended)
+    memory, scaling = learning.replay, learning.scaling
+    assert memory is not None
     key, learn_key = jax.random.split(learning.key)
     num_envs = transition.reward.shape[0]
 

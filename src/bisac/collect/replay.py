@@ -74,12 +74,18 @@ def sample(replay: Replay[Item], key: Key[Array, ""], count: int) -> Item:
 def sample_runs(
     replay: Replay[Item], key: Key[Array, ""], count: int, length: int, block: int
 ) -> tuple[Item, Bool[Array, "length count"]]:
-    """Return `count` items, drawn as `sample` draws them, each with those added up to `length` - 1 blocks later.
+    """Return `count` items, drawn as `sample` draws them, each with those added after it, as `runs_from` has them."""
+    return runs_from(replay, jax.random.randint(key, (count,), 0, replay.size), length, block)
 
-    These follow along a leading axis, from the drawn item on: items of one place in blocks of `block`. Where fewer have
-    been added since, what stands there is of no meaning, and False in the second answer.
+
+def runs_from(
+    replay: Replay[Item], index: Int[Array, "count"], length: int, block: int
+) -> tuple[Item, Bool[Array, "length count"]]:
+    """Return the items at these rows, each with those added up to `length` - 1 blocks later.
+
+    These follow along a leading axis, from the item itself on: items of one place in blocks of `block`. Where fewer
+    have been added since, what stands there is of no meaning, and False in the second answer.
     """
-    index = jax.random.randint(key, (count,), 0, replay.size)
     ahead = block * jnp.arange(length)[:, None]
     newer = (replay.position - 1 - index) % replay.capacity  # items that were added after this one
     rows = (index[None] + ahead) % replay.capacity

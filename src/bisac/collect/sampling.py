@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Key
 
 from bisac.algos import OffPolicy
 from bisac.collect import replay as replay_memory
+from bisac.collect.episodes import goes_on
 from bisac.collect.replay import Replay
 from bisac.collect.scaling import Scaling
 from bisac.ops.returns import n_step_return
@@ -51,19 +52,18 @@ def draw(
     if n_step == 1:
         return scaling.batch(replay_memory.sample(memory, key, count))
     steps, held = replay_memory.sample_runs(memory, key, count, n_step, block)
+    return summed_up(steps, held & follows(steps), scaling, gamma)
+
+
+def summed_up(steps: Transition, following: Bool[Array, "step batch"], scaling: Scaling, gamma: float) -> Transition:
+    """Return the transitions over all of these steps, or over those of them that are `following` one another."""
     # Scaled before they are summed: what is clipped is a step's reward, whatever n is.
-    rewards, follows = scaling.reward(steps.reward), held & _follows(steps)
-    reward, discount, last = n_step_return(rewards, steps.discount, follows, gamma)
+    reward, discount, last = n_step_return(scaling.reward(steps.reward), steps.discount, following, gamma)
     next_obs = jnp.take_along_axis(steps.next_obs, last[None, :, None], axis=0)[0]
     return Transition(scaling.obs(steps.obs[0]), steps.action[0], reward, discount, scaling.obs(next_obs))
 
 
-def _follows(steps: Transition) -> Bool[Array, "step batch"]:
-    """Return which steps go on from the one before: those that acted upon the very observation that it led to.
-
-    So a memory need not say where an episode was truncated, or broken off by a resume, or by an evaluation that took
-    turns with it: what follows there begins elsewhere. Should it begin with the same observation to the bit, then it is
-    as good a continuation as any, for values are of observations.
-    """
-    joined = (steps.obs[1:] == steps.next_obs[:-1]).all(axis=-1)
-    return jnp.concatenate([jnp.ones_like(joined[:1]), joined])
+def follows(steps: Transition) -> Bool[Array, "step batch"]:
+    """Return which of the steps go on from the one before; of the first it is said that it does."""
+    joined = goes_on(steps.next_obs[:-1], steps.obs[1:])
+    return jnp.concatenate([jnp.ones((1, *joined.shape[1:]), bool), joined])

@@ -25,8 +25,8 @@ class Shipped(NamedTuple):
     """Arguments that the id itself stands for."""
 
 
-_PEAKS, _REACH, _GATED = (
-    f"bisac.envs.tasks.{name}" for name in ("peaks:Peaks", "reach:GatedReach", "gated:gated_task")
+_PEAKS, _REACH, _GATED, _GOAL = (
+    f"bisac.envs.tasks.{name}" for name in ("peaks:Peaks", "reach:GatedReach", "gated:gated_task", "goal:PointGoal")
 )
 _GATE = "centre width weak crossed"
 
@@ -44,6 +44,7 @@ SHIPPED = {
     "bisac/GatedHopper-v0": Shipped(
         _GATED, 1000, "Hopper-v5 with gated motors", f"{_GATE}, and Hopper-v5's", {"task": "Hopper-v5"}
     ),
+    "bisac/PointGoal-v0": Shipped(_GOAL, 50, "steer a point to a goal, by a reward only there", "dims speed radius"),
 }
 """The tasks by their id."""
 

@@ -132,8 +132,8 @@ def _arrays(learning: Learning, place: PyTree[Any]) -> dict[str, Any]:
 
 
 def _bare(learning: Learning) -> Learning:
-    """Return the same without the memory's rows and without demonstrations, which lie in files of their own."""
-    own = eqx.tree_at(lambda t: t.demos, learning, None, is_leaf=lambda node: node is None)
+    """Return the same without memory and demonstrations, which lie in files of their own, nor their episodes."""
+    own = eqx.tree_at(lambda t: (t.demos, t.episodes), learning, (None, None), is_leaf=lambda node: node is None)
     return own if own.replay is None else eqx.tree_at(lambda t: t.replay.storage, own, None)
 
 
