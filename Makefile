@@ -46,7 +46,7 @@ test-trackers: $(VENV)-trackers/installed ## test runs in Weights & Biases and M
 	$(VENV)-trackers/bin/pytest -m trackers $(ARGS)
 
 test-peers: $(PEERS)/tested ## test our policies in Stable-Baselines3's evaluation, where the peers are installed
-	$(PEERS)/bin/pytest -m peers $(ARGS)
+	$(PEERS)/bin/pytest -m peers tests/policies/test_peers.py $(ARGS)
 
 test-lowest: $(LOWEST)/installed ## run the tests with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/$(PYTEST) $(ARGS)
