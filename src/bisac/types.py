@@ -73,6 +73,8 @@ class Spec:
         bounded = all(abs(bound) <= largest for bound in low + high)
         if spec.obs_dim < 1 or not low or len(low) != len(high) or not bounded:
             raise ValueError(f"impossible sizes or bounds {fields}")
+        if not all(name.isprintable() for name in (spec.env_id, *args)):  # they are shown in terminals and on pages
+            raise ValueError(f"an environment is not called {spec.env_id!r}")
         return spec
 
     @property

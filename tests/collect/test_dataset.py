@@ -127,11 +127,11 @@ def test_files_that_hold_no_data_set(tmp_path):
     np.savez(tmp_path / "pickled.npz", **arrays() | dict(reward=np.array([{}] * 6)))
     for name, sentence in {
         "none.npz": "there is no data set at",
-        "text.npz": "cannot be read as a file of NumPy's",
+        "text.npz": "cannot be read as a file of NumPy's: it is no archive",
         "text.hdf5": "cannot be read as an HDF5 file",
         "text.csv": "must be a file .npz, .hdf5 or .h5",
         "poor.npz": "has no array action; it has obs",
-        "pickled.npz": "cannot be read as a file of NumPy's: .*allow_pickle=False",
+        "pickled.npz": "holds Python objects, which are never loaded",
     }.items():
         with pytest.raises(bisac.BisacError, match=sentence):
             read_dataset(str(tmp_path / name))

@@ -1,5 +1,7 @@
 """The report's page in a real browser: that it loads, draws every chart, and answers to clicks."""
 
+import base64
+import hashlib
 import html
 import json
 import os
@@ -8,15 +10,19 @@ import subprocess
 
 import pytest
 from browser import ADVICE, find_browser
-from made_up_sweep import make_up
+from made_up_sweep import make_up, misname
 
 from bisac.plotting import statistics
-from bisac.report.write import write_report
+from bisac.report.analyse import analyse
+from bisac.report.data import read_sweep
+from bisac.report.page import render_page
 
 pytestmark = pytest.mark.browser
 
+EVIL = """</script><script>window.hurt=1</script><img src=x onerror="window.hurt=1">%{x} &amp; <b>bold</b>"""
+"""A name that is a script wherever it is not escaped."""
+
 USE = """
-<script>
 window.addEventListener("load", async () => {
   while (document.body.dataset.ready !== "yes") await new Promise(done => setTimeout(done, 20));
   const chart = name => document.getElementById(name);
@@ -24,7 +30,8 @@ window.addEventListener("load", async () => {
   const axis = () => [chart("curve-0").layout.xaxis.title.text, Math.max(...chart("curve-0").data[0].x)];
   const found = {
     charts: charts.map(c => [c.name, chart(c.name).querySelectorAll("svg.main-svg path, svg.main-svg text").length]),
-    before: seen(), steps: axis(),
+    before: seen(), steps: axis(), hurt: window.hurt ?? null,
+    names: ["aggregates", "cost"].map(n => [...chart(n).querySelectorAll("text")].map(t => t.textContent)),
   };
   document.querySelector('.chip[data-contestant="bisac"]').click();
   document.getElementById("by-time").click();
@@ -37,9 +44,10 @@ window.addEventListener("load", async () => {
   await new Promise(done => setTimeout(done, 50));
   found.after = seen();
   found.again = axis();
-  document.body.insertAdjacentHTML("beforeend", "<div id='found'>" + JSON.stringify(found) + "</div>");
+  const told = document.body.appendChild(document.createElement("div"));
+  told.id = "found";
+  told.textContent = JSON.stringify(found);
 });
-</script></body>
 """
 
 
@@ -52,9 +60,11 @@ def report(tmp_path_factory):
         tmp_path_factory.mktemp("report"),
     )
     sweep = make_up(folder / "sweep", algos, tasks, 5, 20, {"bisac": 2.0}, [("Hopper-v5", "bisac", 3)])
+    misname(sweep, "Walker2d-v5", "forward-sac", EVIL, EVIL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "REPS", 50)
-        analysis, _ = write_report(sweep, folder / "page.html")
+        analysis = analyse(read_sweep(sweep), None)
+    (folder / "page.html").write_text(render_page(analysis, EVIL))
     return analysis, folder / "page.html"
 
 
@@ -64,7 +74,9 @@ def browsed(report, tmp_path_factory):
     browser = find_browser()
     assert browser, ADVICE
     used = tmp_path_factory.mktemp("browser")
-    (used / "page.html").write_text(report[1].read_text().replace("</body>", USE))
+    digest = base64.b64encode(hashlib.sha256(USE.encode()).digest()).decode()  # the page runs its own scripts alone
+    page = report[1].read_text().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    (used / "page.html").write_text(page.replace("</body>", f"<script>{USE}</script></body>"))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update", f"--user-data-dir={used / 'profile'}",
              "--enable-logging=stderr", "--virtual-time-budget=10000", "--window-size=1300,2000",
@@ -79,6 +91,12 @@ def browsed(report, tmp_path_factory):
 
 def test_page_loads_without_a_word_on_the_console(browsed):
     assert browsed[0] == []
+
+
+def test_names_that_are_scripts_are_shown_to_the_letter_and_run_nowhere(browsed):
+    assert browsed[1]["hurt"] is None
+    for texts in browsed[1]["names"]:  # a contestant's and a task's
+        assert EVIL in texts
 
 
 def test_every_chart_is_drawn(browsed):

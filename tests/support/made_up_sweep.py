@@ -1,11 +1,14 @@
 """Sweeps that nobody trained: a whole one with curves for the report, and single runs that have come so far."""
 
+import json
+
 import numpy as np
 
 from bisac.runs.config import to_config
 from bisac.runs.folder import RunFolder
 from bisac.runs.settings import Settings
 from bisac.sweeps.contestants import parse_contestant
+from bisac.sweeps.folders import run_folder
 from bisac.sweeps.plan import Plan
 from bisac.sweeps.record import enrol
 
@@ -50,3 +53,20 @@ def make_up(folder, algos=CONTESTANTS, tasks=("Hopper-v5", "Walker2d-v5", "HalfC
         lines = [f"{step},{step * pace:.3f},{value!r}\n" for step, value in zip(steps, returns.tolist(), strict=False)]
         RunFolder(run.folder).progress.write_text("".join(["step,wall_time,eval_return\n", *lines]))
     return folder
+
+
+def misname(sweep, env, contestant, new_env, new_algo):
+    """Call a task of a made-up sweep, and an algorithm that is a contestant, by names that no program would give."""
+    record = json.loads((sweep / "sweep.json").read_text())
+    envs, names = {env: new_env}, {contestant: new_algo}
+    for old_env, old_name, seed in record["runs"]:
+        new = run_folder(sweep, envs.get(old_env, old_env), names.get(old_name, old_name), seed)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        run_folder(sweep, old_env, old_name, seed).rename(new)
+    record["envs"] = [envs.get(name, name) for name in record["envs"]]
+    record["random_returns"] = {envs.get(name, name): value for name, value in record["random_returns"].items()}
+    record["runs"] = [(envs.get(e, e), names.get(c, c), seed) for e, c, seed in record["runs"]]
+    for each in record["contestants"]:
+        each["algo"] = names.get(each["algo"], each["algo"])
+    (sweep / "sweep.json").write_text(json.dumps(record))
+    return sweep

@@ -4,9 +4,11 @@ import csv
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -76,12 +78,32 @@ def rows(run_folder):
 
 @pytest.fixture(scope="module")
 def swept(environment, folder):
-    """Exit code, output and folder of a sweep that nobody interrupted."""
-    return *finish(start(["plan.toml", "--out", "local"], environment, folder)), folder / "local"
+    """Exit code, output, folder and the addresses at which it listened, of a sweep that nobody interrupted."""
+    process, listened = start(["plan.toml", "--out", "local"], environment, folder), set()
+    while process.poll() is None:
+        listened |= listening(process.pid)
+        time.sleep(0.2)
+    return *finish(process), folder / "local", listened
+
+
+def listening(pid):
+    """The addresses at which a process and those that it started wait for others to connect."""
+    found = set()
+    with suppress(psutil.NoSuchProcess):
+        for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                found |= {each.laddr for each in process.net_connections("inet") if each.status == psutil.CONN_LISTEN}
+    return found
+
+
+def test_nobody_can_connect_to_a_sweep_or_its_runs(swept):
+    assert swept[3] == set()
+    with socket.create_server(("127.0.0.1", 0)) as server:  # it would be seen
+        assert server.getsockname() in {tuple(address) for address in listening(os.getpid())}
 
 
 def test_sweep_trains_what_the_file_says(swept):
-    code, output, out = swept
+    code, output, out, _ = swept
     assert code == 0, output
     assert "2 of 2 runs complete in local" in output
     for seed in range(2):

@@ -60,7 +60,7 @@ def from_file(path: Path, after: Sequence[str] = ()) -> list[str]:
     replaced = {word.removeprefix("--").partition("=")[0] for word in after if word.startswith("--")} - {*REPEATED}
     try:
         known = tomllib.loads(read_file(path).decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BisacError(f"{path} is no TOML: {error}.") from error
     words: list[str] = []
     for name, value in known.items():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
@@ -47,7 +48,7 @@ def run_eval(arguments: list[str], console: Console) -> int:
     policy = load(command.run)
     env = command.env or policy.spec.env_id
     env_args = command.env_arg if command.env else policy.spec.env_args + command.env_arg
-    with console.status(f"evaluating {command.episodes} episodes of {env}"):
+    with console.status(f"evaluating {command.episodes} episodes of {escape(env)}"):
         evaluation = judge(policy, env, env_args, command.episodes, command.seed, not command.stochastic)
     if command.json:
         told = _numbers(evaluation) | {"env": env, "seed": command.seed, "stochastic": command.stochastic}
@@ -59,7 +60,7 @@ def run_eval(arguments: list[str], console: Console) -> int:
             folder = policy_file(command.run).parent / "videos"
             path = write_video(film(policy, env, env_args, command.seed), folder, command.seed)
         (open_console(stderr=True) if command.json else console).print(
-            f"video: {path}", highlight=False, soft_wrap=True
+            f"video: {escape(str(path))}", highlight=False, soft_wrap=True
         )
     return 0
 
@@ -69,8 +70,8 @@ def _sentence(evaluation: Evaluation, env: str) -> str:
     returns = evaluation.returns
     success = "" if evaluation.successes is None else f"  success [bold]{evaluation.success_rate:.0%}[/]"
     return (
-        f"return over {len(returns)} episodes of {env}: mean [bold]{returns.mean():,.1f}[/]  std {returns.std():,.1f}  "
-        f"min {returns.min():,.1f}  max {returns.max():,.1f}{success}"
+        f"return over {len(returns)} episodes of {escape(env)}: mean [bold]{returns.mean():,.1f}[/]  "
+        f"std {returns.std():,.1f}  min {returns.min():,.1f}  max {returns.max():,.1f}{success}"
     )
 
 

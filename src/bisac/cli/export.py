@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from bisac.api import load, policy_file
 from bisac.cli.arguments import parse
@@ -70,7 +71,7 @@ def run_export(arguments: list[str], console: Console) -> int:
         platforms=[name.strip() for name in command.platforms.split(",")],
         metadata=origin(source),
     )
-    console.print(f"written: {', '.join(map(str, files))}", highlight=False, soft_wrap=True)
+    console.print(f"written: {escape(', '.join(map(str, files)))}", highlight=False, soft_wrap=True)
     return _card(policy, source, CardCommand(command.run), console) if command.card else 0
 
 
@@ -85,8 +86,8 @@ def run_card(arguments: list[str], console: Console) -> int:
 
 def _card(policy: Policy, source: Path, command: CardCommand, console: Console) -> int:
     card_path(source, command.out)
-    with console.status(f"evaluating {command.episodes} episodes of {policy.spec.env_id}"):
+    with console.status(f"evaluating {command.episodes} episodes of {escape(policy.spec.env_id)}"):
         evaluation = judged(policy, command.episodes, command.seed)
     path = write_card(policy, source, evaluation, command.license, command.out)
-    console.print(f"card: {path}", highlight=False, soft_wrap=True)
+    console.print(f"card: {escape(str(path))}", highlight=False, soft_wrap=True)
     return 0

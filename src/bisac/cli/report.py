@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from bisac.cli.arguments import parse
 from bisac.display.sweep import show_findings
@@ -33,12 +34,13 @@ def run_report(arguments: list[str], console: Console) -> int:
     if (command.sweep / TUNING).exists():
         if command.reference is not None:
             raise BisacError("--reference is for a sweep; the trials of a search are all of one algorithm.")
-        console.print(f"report        {write_tuning_page(command.sweep, command.out)}", highlight=False, soft_wrap=True)
+        told = escape(str(write_tuning_page(command.sweep, command.out)))
+        console.print(f"report        {told}", highlight=False, soft_wrap=True)
         return 0
     page = command.out or command.sweep / "report" / "report.html"
     with console.status("gathering and resampling"):
         analysis, paths = write_report(command.sweep, page, command.reference)
     show_findings(analysis, console)
-    console.print(f"report        {page}", highlight=False, soft_wrap=True)
+    console.print(f"report        {escape(str(page))}", highlight=False, soft_wrap=True)
     console.print(f"beside it     {', '.join(path.name for path in paths[1:])}", highlight=False, soft_wrap=True)
     return 0

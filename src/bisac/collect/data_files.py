@@ -41,7 +41,10 @@ def _npz(path: Path) -> Dataset:
     except BisacError:
         raise
     except Exception as error:  # whatever a stranger's file makes the parser do
-        raise BisacError(f"{path} cannot be read as a file of NumPy's: {error}.") from error
+        if str(error).startswith("Object arrays"):
+            raise BisacError(f"{path} holds Python objects, which are never loaded; save arrays of numbers.") from error
+        why = "it is no archive" if "pickle" in str(error) else str(error).rstrip(".")
+        raise BisacError(f"{path} cannot be read as a file of NumPy's: {why}.") from error
 
 
 def _hdf5(path: Path) -> Dataset:

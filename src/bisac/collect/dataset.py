@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +48,7 @@ class Dataset:
         except (KeyError, TypeError, ValueError) as error:
             raise BisacError(f"{name} is not a data set of bisac's.") from error
         shapes = ((count, obs), (count, action), (count,), (count,), (count, obs))
-        empty: list[Any] = [np.empty(shape, np.float32) for shape in shapes]
+        empty: list[Any] = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
         rows: list[Any] = [np.asarray(leaf) for leaf in unpack_arrays(content, Transition(*empty), name)]
         return Dataset(Transition(*rows), str(name))
 

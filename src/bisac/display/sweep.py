@@ -26,7 +26,7 @@ def show_plan(
     each = [f"{name} {plain(value)}" for name, value in plan.hyperparameters.items()]
     if plan.settings.num_envs:
         each.insert(0, f"num_envs {plan.settings.num_envs}")
-    table.add_row("each", f"{plan.settings.steps:,} steps" + (f"; {', '.join(each)}" if each else ""))
+    table.add_row("each", f"{plan.settings.steps:,} steps" + escape(f"; {', '.join(each)}" if each else ""))
     done = f", {complete} complete already" if complete else ""
     fit = f"{slots} at a time" if slots else "they wait until the cluster has a node with as many CPUs as --cores"
     table.add_row("runs", f"{runs}{done}; {fit}")
@@ -107,13 +107,13 @@ def show_findings(analysis: Analysis, console: Console) -> None:
     """Show what a report's statistics say, in short."""
     runs = analysis.data.runs
     console.print(f"{len(runs) - len(analysis.data.incomplete)} of {len(runs)} runs complete", highlight=False)
-    table = Table("contestant", "seeds", "IQM", "95%", f"vs {analysis.reference}", "", box=None, pad_edge=False)
+    table = Table("contestant", "seeds", "IQM", "95%", f"vs {escape(analysis.reference)}", "", box=None, pad_edge=False)
     for aggregate in analysis.aggregates:
         difference = aggregate.difference
         verdict = "" if difference is None else "established" if difference.establishes(0.0) else "not established"
         low, high = aggregate.iqm.interval or (None, None)
         table.add_row(
-            aggregate.contestant,
+            escape(aggregate.contestant),
             str(aggregate.seeds),
             f"{aggregate.iqm.value:.3f}",
             "" if low is None else f"{low:.3f} to {high:.3f}",
@@ -121,7 +121,7 @@ def show_findings(analysis: Analysis, console: Console) -> None:
             verdict,
         )
     if analysis.aggregates:
-        console.print(f"normalised final scores over {', '.join(analysis.aggregated)}:", highlight=False)
+        console.print(f"normalised final scores over {escape(', '.join(analysis.aggregated))}:", highlight=False)
         console.print(table, highlight=False)
 
 

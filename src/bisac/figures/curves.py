@@ -15,7 +15,7 @@ from jaxtyping import Float
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.plotting.statistics import Band, bootstrap, interquartile_mean, on_common_steps, plain_mean
-from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, LineStyle, drawing, rendered, thousands
+from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, LineStyle, drawing, literal, rendered, thousands
 from bisac.sweeps.folders import Evaluations, find_runs, read_evaluations
 from bisac.validate import require
 
@@ -181,7 +181,7 @@ def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
             for curve, band in zip(curves, bands, strict=True):
                 if curve.task == task:
                     _draw_curve(axes, curve, band, styles[curve.label])
-            axes.set(title=task, xlabel="environment steps")
+            axes.set(title=literal(task), xlabel="environment steps")
             axes.xaxis.set_major_formatter(thousands)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
         for axes in panels[::columns]:

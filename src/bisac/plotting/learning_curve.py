@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from bisac.plotting.style import COLOURS, drawing, rendered
+from bisac.plotting.style import COLOURS, drawing, literal, rendered
 
 
 def draw_learning_curve(rows: Sequence[Mapping[str, float | None]], title: str) -> bytes:
@@ -24,7 +24,7 @@ def draw_learning_curve(rows: Sequence[Mapping[str, float | None]], title: str) 
         colour, spread_label = COLOURS["bisac"], "± 1 standard deviation over episodes"
         axes.fill_between(steps, low, high, color=colour, alpha=0.2, lw=0, label=spread_label)
         axes.plot(steps, mean, color=colour, label="evaluation (deterministic policy)")
-        axes.set(xlabel="environment steps", ylabel="return per episode", title=title)
+        axes.set(xlabel="environment steps", ylabel="return per episode", title=literal(title))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.legend(loc="best")
         return rendered(figure, ["png"])["png"]

@@ -126,6 +126,11 @@ def rendered(figure: "Figure", endings: Sequence[str] = ("png", "pdf")) -> dict[
     return files
 
 
+def literal(text: str) -> str:
+    """Return text as matplotlib shows it to the letter: between dollars it would read mathematics, or fail to."""
+    return text.replace("$", r"\$")
+
+
 def thousands(value: float, _: float | None) -> str:
     """Return a number of steps as an axis writes it: 20k, 1.5M."""
     return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k" if abs(value) >= 1e3 else f"{value:g}"

@@ -4,6 +4,7 @@ It is text made of facts. Where they come from is not known here.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from bisac.storage import read_file
 
 CARD = "README.md"
 """The name under which hubs look for a card."""
+
+RUN_SETTINGS = {"seed": "seed", "steps": "steps", "environments": "num_envs"}
+"""Settings of the run that a card tells, by its own words for them."""
 
 MARK = "library_name: bisac"
 """The line by which a card of ours is known."""
@@ -96,13 +100,13 @@ def _front(facts: Facts) -> str:
 
 
 def _what(facts: Facts) -> str:
-    made_with = f" with {', '.join(facts.env_args)}" if facts.env_args else ""
+    made_with = f" with {', '.join(map(_prose, facts.env_args))}" if facts.env_args else ""
     after = f" after {facts.step:,} environment steps" if facts.step is not None else ""
     return (
-        f"# {facts.algo} on {facts.env_id}\n\n"
-        f"A policy for `{facts.env_id}`{made_with}, trained by `{facts.algo}`{after} with bisac. It takes "
+        f"# {_prose(facts.algo)} on {_prose(facts.env_id)}\n\n"
+        f"A policy for {_code(facts.env_id)}{made_with}, trained by {_code(facts.algo)}{after} with bisac. It takes "
         f"{facts.obs_dim} numbers of observation and answers with {facts.action_dim} of action, both in the "
-        f"environment's own units.\n\nLicence: {facts.licence}"
+        f"environment's own units.\n\nLicence: {_prose(facts.licence)}"
     )
 
 
@@ -127,21 +131,27 @@ def _worth(facts: Facts) -> str:
 
 def _running(facts: Facts) -> str:
     names = facts.obs_parts or ("observation",)
-    parts = ", ".join(f"{json.dumps(name)}: {name}" for name in names)
+    inputs = [re.sub(r"\W|^(?=\d)", "_", name) for name in names]  # a space may have any names
+    parts = ", ".join(f"{json.dumps(name)}: {given}" for name, given in zip(names, inputs, strict=True))
     ways = {
-        "onnx": "import onnxruntime\n\nsession = onnxruntime.InferenceSession({file})\n"
-        f"action = session.run(None, {{{{{parts}}}}})[0]  # float32, batches of them",
-        "stablehlo": "from pathlib import Path\n\nfrom jax import export\n\n"
-        "policy = export.deserialize(bytearray(Path({file}).read_bytes()))\n"
-        f"action = policy.call({', '.join(names)})  # float32, batches of them",
-        "numpy": "from {module} import act  # NumPy is all it needs\n\n"
-        + (f"action = act({{{{{parts}}}}})" if facts.obs_parts else "action = act(observation)"),
+        "onnx": lambda file: (
+            f"import onnxruntime\n\nsession = onnxruntime.InferenceSession({json.dumps(file)})\n"
+            f"action = session.run(None, {{{parts}}})[0]  # float32, batches of them"
+        ),
+        "stablehlo": lambda file: (
+            "from pathlib import Path\n\nfrom jax import export\n\n"
+            f"policy = export.deserialize(bytearray(Path({json.dumps(file)}).read_bytes()))\n"
+            f"action = policy.call({', '.join(inputs)})  # float32, batches of them"
+        ),
+        "numpy": lambda file: (
+            f"from {file.removesuffix(FORMATS['numpy'].suffix)} import act  # NumPy is all it needs\n\n"
+            + (f"action = act({{{parts}}})" if facts.obs_parts else "action = act(observation)")
+        ),
     }
     lines = ["## How to run it", "\n```python\nimport bisac\n", f"policy = bisac.load({json.dumps(facts.name)})"]
     lines += ["action, _ = policy.predict(observation)\n```"]
     for name, file in facts.exported.items():
-        text = ways[name].format(file=json.dumps(file), module=file.removesuffix(FORMATS[name].suffix))
-        lines += [f"\n`{file}`:\n\n```python\n{text}\n```"]
+        lines += [f"\n{_code(file)}:\n\n```python\n{ways[name](file)}\n```"]
     if facts.exported:
         lines += ["\nOne that was exported with `--stochastic` takes standard normal noise as its last input."]
     return "\n".join(lines)
@@ -154,20 +164,30 @@ def _training(facts: Facts) -> str:
     versions, run = config.get("versions", {}), config.get("run", {})
     command = " ".join(map(str, config.get("command", [])))
     told = {
-        "command": f"`{command}`" if command else None,
-        "version": f"bisac {versions.get('bisac')}, jax {versions.get('jax')}, gymnasium {versions.get('gymnasium')}",
-        "seed": run.get("seed"),
-        "steps": run.get("steps"),
-        "environments": run.get("num_envs"),
-        "machine": f"{config.get('platform')}, {config.get('cores')} cores",
+        "command": _code(command) if command else None,
+        "version": _prose(", ".join(f"{name} {versions.get(name)}" for name in ("bisac", "jax", "gymnasium"))),
+        **{word: _prose(run[name]) for word, name in RUN_SETTINGS.items() if run.get(name) is not None},
+        "machine": _prose(f"{config.get('platform')}, {config.get('cores')} cores"),
     }
     return "\n".join(["## Training\n", *_table(told)])
 
 
 def _settings(facts: Facts) -> str:
-    return "\n".join(["## Settings\n", *_table({name: f"`{value}`" for name, value in facts.settings.items()})])
+    return "\n".join(["## Settings\n", *_table({name: _code(value) for name, value in facts.settings.items()})])
 
 
 def _table(rows: Mapping[str, Any]) -> list[str]:
     cells = [(name, str(value).replace("|", "\\|")) for name, value in rows.items() if value is not None]
     return ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in cells)]
+
+
+def _prose(text: Any) -> str:
+    """Return text that Markdown shows to the letter: what a stranger's file holds is no markup."""
+    return re.sub(r"([\\`*_\[\]<>#~$&])", r"\\\1", " ".join(str(text).split()))
+
+
+def _code(text: Any) -> str:
+    """Return text as code within a line, whatever is in it."""
+    words = " ".join(str(text).split())
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    return f"{fence} {words} {fence}" if "`" in words else f"{fence}{words}{fence}"

@@ -15,7 +15,7 @@ from bisac.report.traces import (
     unfinished_trace,
     upright,
 )
-from bisac.report.words import counted
+from bisac.report.words import counted, verbatim
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def efficiency(analysis: Analysis) -> Chart:
     budget = max(run.budget for run in analysis.data.runs)
     for name in analysis.names:
         results = [r for r in analysis.results if r.contestant == name and r.reached]
-        where = f"<b>{shown[name].label}</b><br>%{{x}}: %{{customdata}}"
+        where = f"<b>{verbatim(shown[name].label)}</b><br>%{{x}}: %{{customdata}}"
         never = [not math.isfinite(result.median_reached) for result in results]
         reached = [sum(map(math.isfinite, result.reached)) for result in results]
         traces.append(
@@ -136,7 +136,9 @@ def efficiency(analysis: Analysis) -> Chart:
             "solidity": 0.5,
         }
     label = analysis.reference_label
-    layout = layout_of(360, barmode="group", xaxis=axis(""), yaxis=axis(f"steps to {label}'s final score"))
+    layout = layout_of(
+        360, barmode="group", xaxis=axis("", type="category"), yaxis=axis(f"steps to {label}'s final score")
+    )
     note = "median over seeds; the figures count the seeds that reached it; hatched: half or more did not"
     return Chart("efficiency", "Sample efficiency", note, traces, layout)
 
@@ -156,9 +158,12 @@ def cost(analysis: Analysis) -> Chart:
             | {
                 "y": [r.median_seconds / 60 for r in results],
                 "text": [f"{ratio:.1f}x" if ratio else "" for ratio in ratios],
-                "hovertemplate": f"<b>{shown[name].label}</b><br>%{{x}}: %{{y:,.1f}} min %{{text}}<extra></extra>",
+                "hovertemplate": f"<b>{verbatim(shown[name].label)}</b><br>"
+                "%{x}: %{y:,.1f} min %{text}<extra></extra>",
             }
         )
-    layout = layout_of(360, barmode="group", xaxis=axis(""), yaxis=axis("minutes a run, with its evaluations"))
+    layout = layout_of(
+        360, barmode="group", xaxis=axis("", type="category"), yaxis=axis("minutes a run, with its evaluations")
+    )
     note = f"median over {counted([r.seeds for r in analysis.results])}; x is times {analysis.reference_label}"
     return Chart("cost", "Wall-clock cost", note, traces, layout)

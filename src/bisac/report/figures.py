@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisac.plotting.looks import Look
 from bisac.plotting.statistics import Band, Estimate
-from bisac.plotting.style import drawing, rendered, thousands
+from bisac.plotting.style import drawing, literal, rendered, thousands
 from bisac.report.analysis import Analysis, TaskResult
 from bisac.report.words import counted, plural
 
@@ -46,7 +46,7 @@ def _curves(analysis: Analysis) -> dict[str, bytes]:
                 if run.env == env and len(run.evaluations):
                     colour, curve = shown[run.contestant].colour, (run.evaluations.steps, run.evaluations.returns)
                     axes.plot(*curve, color=colour, lw=0.6, ls=":", marker="x", ms=3, markevery=[-1])
-            axes.set(title=f"{env} ({counted([c.band.seeds for c in curves])})", xlabel="environment steps")
+            axes.set(title=f"{literal(env)} ({counted([c.band.seeds for c in curves])})", xlabel="environment steps")
             axes.xaxis.set_major_formatter(thousands)
         for axes in panels[len(envs) :]:
             axes.set_axis_off()
@@ -73,7 +73,7 @@ def _improvement(analysis: Analysis) -> dict[str, bytes]:
         axes = figure.subplots()
         axes.axvline(0.5, color="0.6", ls="--", lw=0.8)
         _rows(axes, rows)
-        axes.set(xlim=(-0.02, 1.02), xlabel=f"P(improvement over {analysis.reference_label})")
+        axes.set(xlim=(-0.02, 1.02), xlabel=f"P(improvement over {literal(analysis.reference_label)})")
         figure.suptitle(_over(analysis), fontsize=8)
         return rendered(figure)
 
@@ -98,7 +98,7 @@ def _efficiency(analysis: Analysis) -> dict[str, bytes]:
         never = not math.isfinite(result.median_reached)
         return budget if never else result.median_reached, f"{reached}/{result.seeds}", never
 
-    label = analysis.reference_label
+    label = literal(analysis.reference_label)
     results = [result for result in analysis.results if result.reached]
     return _bars(analysis, results, bar, f"steps to {label}'s final score", thousands)
 
@@ -128,7 +128,7 @@ def _bars(
             colour = shown[result.contestant].colour
             axes.bar(place, height, 0.9 * width, color=colour, hatch="////" if bound else "", edgecolor="white", lw=0)
             axes.annotate(text, (place, height), ha="center", va="bottom", fontsize=5)
-        axes.set_xticks(range(len(envs)), envs)
+        axes.set_xticks(range(len(envs)), list(map(literal, envs)))
         axes.set_ylabel(title)
         axes.yaxis.set_major_formatter(ticks)
         axes.set_title(f"median over {counted([result.seeds for result in results])}", fontsize=8)
@@ -147,7 +147,7 @@ def _rows(axes: "Axes", rows: Sequence[tuple[Look, Estimate]]) -> None:
         if estimate.interval:
             axes.plot(estimate.interval, (place, place), color=look.colour, lw=4, alpha=0.45, solid_capstyle="butt")
         axes.plot(estimate.value, place, marker="|", ms=9, mew=2, color=look.colour, ls="")
-    axes.set_yticks(range(len(rows)), [look.label for look, _ in rows])
+    axes.set_yticks(range(len(rows)), [literal(look.label) for look, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
@@ -158,9 +158,9 @@ def _legend(figure: "Figure", shown: Sequence[Look], patches: bool = False) -> N
     from matplotlib.patches import Patch
 
     handles: list[Any] = [
-        Patch(color=look.colour, label=look.label)
+        Patch(color=look.colour, label=literal(look.label))
         if patches
-        else Line2D([], [], color=look.colour, ls=look.line, label=look.label)
+        else Line2D([], [], color=look.colour, ls=look.line, label=literal(look.label))
         for look in shown
     ]
     for columns in (3, 2, 1):  # the most that fit into the figure

@@ -1,6 +1,8 @@
 """How a page is put together that needs nothing beside it: its style, plotly.js and the charts' data are inside."""
 
+import base64
 import dataclasses
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +16,14 @@ from bisac.report.charts import Chart
 def fill(template: str, parts: Mapping[str, str], charts: Sequence[Chart]) -> str:
     """Return a page with its parts, which are HTML, and what its script draws; the template begins after the header."""
     folder = files("bisac.report")
+    page, plotly = folder.joinpath("head.html").read_text() + folder.joinpath(template).read_text(), _plotly()
     shared = {
         "style": folder.joinpath("style.css").read_text(),
-        "plotly": _plotly(),
+        "plotly": plotly,
         "charts": _json([dataclasses.asdict(chart) for chart in charts]),
+        "policy": _policy(re.findall(r"(?s)<script>(.*?)</script>", page.replace("{{plotly}}", plotly))),
     }
     known = {**parts, **shared}
-    page = folder.joinpath("head.html").read_text() + folder.joinpath(template).read_text()
     return re.sub(r"\{\{(\w+)\}\}", lambda place: known[place[1]], page)
 
 
@@ -30,6 +33,16 @@ def cards(shown: Iterable[Chart], wide: tuple[str, ...] = ()) -> str:
         f'<section class="card{" wide" if chart.name in wide else ""}"><h3>{escape(chart.title)}</h3>'
         f'<p class="note">{escape(chart.note)}</p><div class="chart" id="{chart.name}"></div></section>'
         for chart in shown
+    )
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    """Return a content-security policy under which these scripts run and no other, and nothing is fetched or sent."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        f"form-action 'none'"
     )
 
 

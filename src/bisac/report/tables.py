@@ -10,6 +10,11 @@ from bisac.plotting.statistics import Estimate
 from bisac.report.analysis import Analysis, TaskResult
 from bisac.report.scores import final_score
 
+TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    c: f"\\{c}" for c in "_%&#${}"
+}
+"""What LaTeX has for the characters that mean something to it."""
+
 
 def result_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Return a row for each task and contestant."""
@@ -126,4 +131,4 @@ def _range(values: Sequence[int]) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(f"\\{character}" if character in "_%&#$" else character for character in text)
+    return "".join(TEX.get(character, character) for character in " ".join(text.split()))

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from bisac.plotting.looks import Look
 from bisac.plotting.statistics import Band, Estimate
-from bisac.report.words import plural
+from bisac.report.words import plural, verbatim
 
 GREY = "#5f6368"
 """The colour of words beside the charts."""
@@ -52,15 +52,16 @@ def band_traces(
         traces = [edge | {"y": low}, edge | {"y": high, "fill": "tonexty", "fillcolor": look.faint(0.16)}]
         custom = list(zip(low, high, strict=True))
         interval = f"95%: %{{customdata[0]:{digits}}} to %{{customdata[1]:{digits}}}"
+    label = verbatim(look.label)
     line = {
         "meta": name,
-        "name": look.label,
+        "name": label,
         "x": xs,
         "y": band.values.tolist(),
         "mode": "lines",
         "line": {"color": look.colour, "width": 2.2, "dash": look.dash},
         "customdata": custom,
-        "hovertemplate": f"<b>{look.label}</b><br>{where}<br>%{{y:{digits}}}<br>{interval}, {seeds}<extra></extra>",
+        "hovertemplate": f"<b>{label}</b><br>{where}<br>%{{y:{digits}}}<br>{interval}, {seeds}<extra></extra>",
     }
     return [*traces, line]
 
@@ -69,26 +70,27 @@ def unfinished_trace(
     name: str, look: Look, seed: int, x: Float[np.ndarray, "time"], y: Float[np.ndarray, "time"]
 ) -> dict[str, Any]:
     """Return the dotted trace of an incomplete run, with a cross where it ends."""
-    who = f"<b>{look.label}</b>, seed {seed}: incomplete"
+    label = verbatim(look.label)
     return {
         "meta": name,
-        "name": f"{look.label}, seed {seed}",
+        "name": f"{label}, seed {seed}",
         "x": x.tolist(),
         "y": y.tolist(),
         "mode": "lines+markers",
         "line": {"color": look.faint(0.6), "width": 1, "dash": "dot"},
         "marker": {"symbol": "x", "size": [0] * (len(x) - 1) + [7], "color": look.colour},
-        "hovertemplate": f"{who}<br>%{{x:,}} steps<br>%{{y:,.1f}}<extra></extra>",
+        "hovertemplate": f"<b>{label}</b>, seed {seed}: incomplete<br>%{{x:,}} steps<br>%{{y:,.1f}}<extra></extra>",
     }
 
 
 def interval_trace(name: str, look: Look, estimate: Estimate, what: str) -> dict[str, Any]:
     """Return the trace of a number with its interval, in a row of its own."""
+    label = verbatim(look.label)
     trace: dict[str, Any] = {
         "meta": name,
-        "name": look.label,
+        "name": label,
         "x": [estimate.value],
-        "y": [look.label],
+        "y": [label],
         "mode": "markers",
         "marker": {"size": 10, "color": look.colour, "symbol": "diamond" if estimate.interval else "circle-open"},
     }
@@ -106,7 +108,7 @@ def interval_trace(name: str, look: Look, estimate: Estimate, what: str) -> dict
         }
         interval = f"95%: {low:.2f} to {high:.2f}"
     seeds = plural("seed", estimate.seeds)
-    text = f"<b>{look.label}</b><br>{what} {estimate.value:.2f}<br>{interval}, {seeds}<extra></extra>"
+    text = f"<b>{label}</b><br>{what} {estimate.value:.2f}<br>{interval}, {seeds}<extra></extra>"
     return trace | {"hovertemplate": text}
 
 
@@ -114,9 +116,9 @@ def bars_trace(name: str, look: Look, tasks: Sequence[str]) -> dict[str, Any]:
     """Return the trace of a contestant's bars, one for each task; their heights are left to add."""
     return {
         "meta": name,
-        "name": look.label,
+        "name": verbatim(look.label),
         "type": "bar",
-        "x": list(tasks),
+        "x": list(map(verbatim, tasks)),
         "marker": {"color": look.colour},
         "textposition": "outside",
         "textfont": {"size": 11, "color": GREY},
@@ -126,7 +128,8 @@ def bars_trace(name: str, look: Look, tasks: Sequence[str]) -> dict[str, Any]:
 
 def rows_axis(labels: Sequence[str]) -> dict[str, Any]:
     """Return an axis on which labels stand from top to bottom."""
-    return axis("", type="category", categoryorder="array", categoryarray=labels[::-1], showgrid=False, ticks="") | {
+    rows = list(map(verbatim, reversed(labels)))
+    return axis("", type="category", categoryorder="array", categoryarray=rows, showgrid=False, ticks="") | {
         "range": [-0.6, len(labels) - 0.4]
     }
 
@@ -146,7 +149,7 @@ def upright(x: float) -> dict[str, Any]:
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """Return an axis with a title, which may be empty."""
-    return AXIS | {"title": AXIS["title"] | {"text": title}} | more
+    return AXIS | {"title": AXIS["title"] | {"text": verbatim(title)}} | more
 
 
 def layout_of(height: int, **more: Any) -> dict[str, Any]:

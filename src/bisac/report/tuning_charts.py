@@ -7,6 +7,7 @@ from typing import Any
 from bisac.algos.search import Choice
 from bisac.report.charts import Chart
 from bisac.report.traces import GREY, axis, layout_of, rows_axis
+from bisac.report.words import verbatim
 from bisac.sweeps.contestants import as_typed
 from bisac.sweeps.folders import Evaluations
 from bisac.tuning.space import Space
@@ -22,7 +23,7 @@ def importance(shares: Mapping[str, float]) -> Chart:
         "type": "bar",
         "orientation": "h",
         "x": list(shares.values()),
-        "y": names,
+        "y": list(map(verbatim, names)),
         "marker": {"color": BLUE},
         "hovertemplate": "%{y}: %{x:.2f}<extra></extra>",
     }
@@ -73,8 +74,8 @@ def slices(space: Space, trials: Sequence[Trial], top: Trial) -> list[Chart]:
         scored = [trial for trial in trials if trial.score is not None and name in trial.values]
         values: list[Any] = [trial.values[name] for trial in scored]
         if isinstance(dimension, Choice):
-            labels = [as_typed(value) for value in dimension.values]
-            values = [as_typed(value) for value in values]
+            labels = [verbatim(as_typed(value)) for value in dimension.values]
+            values = [verbatim(as_typed(value)) for value in values]
             across = axis("", type="category", categoryorder="array", categoryarray=labels)
         else:
             across = axis("", type="log" if dimension.log else "linear")

@@ -1,6 +1,7 @@
 """How a report's numbers are put into words: counts, intervals, verdicts, settings."""
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 from bisac.plotting.statistics import Estimate
@@ -37,3 +38,8 @@ def side(difference: Estimate) -> str:
 def plain(value: Any) -> str:
     """Return a setting's value as one would type it."""
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def verbatim(text: str) -> str:
+    """Return text as plotly.js shows it to the letter, which else reads tags, places %{...} and mathematics $...$."""
+    return escape(text, quote=False).replace("%", "&#37;").replace("$", "&#36;")

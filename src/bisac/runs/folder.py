@@ -19,6 +19,9 @@ from bisac.storage import exclusive, read_file, write_atomic
 
 RECORDED_VERSIONS = ("bisac", "jax", "jaxlib", "equinox", "optax", "gymnasium", "mujoco", "numpy")
 
+KINDS = {"env": str, "algo": str, "hyperparameters": dict, "run": dict, "versions": dict, "command": list}
+"""What config.json holds, as JSON's kinds."""
+
 
 class RunFolder:
     """The paths inside a run's folder."""
@@ -63,6 +66,9 @@ class RunFolder:
             raise BisacError(f"{self.config} is damaged: {error}.") from error
         if not isinstance(config, dict):
             raise BisacError(f"{self.config} is damaged: it is not a JSON object.")
+        for name, kind in KINDS.items():
+            if not isinstance(config.get(name, kind()), kind):
+                raise BisacError(f"{self.config} is damaged: {name} is not what a run records.")
         return config
 
     def _clear(self) -> None:

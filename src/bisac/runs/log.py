@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -137,8 +138,16 @@ def read_log(folder: RunFolder) -> list[Row]:
     """Return the whole lines of a run's progress.csv, which another process may be writing."""
     if not folder.progress.exists():
         return []
-    text = read_file(folder.progress).decode()
-    return read_progress(text[: text.rfind("\n") + 1])
+    content = read_file(folder.progress)
+    try:
+        rows = read_progress(content[: content.rfind(b"\n") + 1].decode())
+        if missing := [name for name in LEADING[:3] if any(name not in row for row in rows)]:
+            raise ValueError(f"it has no column {missing[0]}")
+        if not all(0 <= (row["step"] or 0) < math.inf for row in rows):
+            raise ValueError("a step is no number of steps")
+        return rows
+    except (TypeError, ValueError, csv.Error) as error:
+        raise BisacError(f"{folder.progress} is damaged or not one of this bisac's: {error!r}.") from error
 
 
 def tag(name: str) -> str:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder, env_folder
-from bisac.runs.log import read_log
+from bisac.runs.log import LEADING, read_log
 
 LOG = "sweep.log"
 """The file in a run's folder that holds what the run's process says."""
@@ -62,12 +62,8 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
 def read_evaluations(folder: Path) -> Evaluations:
     """Read a run's folder, which another process may be writing; a folder that is not there has no evaluations."""
     found = RunFolder(folder)
-    try:
-        rows = [row for row in read_log(found) if row["eval_return"] is not None]
-        table = np.array([[row[name] for name in ("step", "wall_time", "eval_return")] for row in rows], float)
-    except (KeyError, TypeError, ValueError) as error:
-        raise BisacError(f"{found.progress} is damaged or not one of this bisac's: {error!r}.") from error
-    table = table.reshape(-1, 3)
+    rows = [row for row in read_log(found) if row["eval_return"] is not None]
+    table = np.array([[row[name] for name in LEADING[:3]] for row in rows], float).reshape(-1, 3)
     # From the first evaluation that gave no number on, a run tells nothing: it counts as cut short there.
     steps, seconds, returns = table[np.isfinite(table).all(axis=1).cumprod().astype(bool)].T
     success_rate = rows[len(steps) - 1].get("eval_success_rate") if len(steps) else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisac.errors import BisacError
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_log
 from bisac.sweeps.folders import LOG
@@ -30,10 +31,17 @@ class RunProgress:
 
 
 def progress_of(run: PlannedRun) -> RunProgress:
-    """Read how far a run has come from its folder, which another process may be writing."""
-    rows = read_log(RunFolder(run.folder))
+    """Read how far a run has come from its folder, which another process may be writing.
+
+    One whose log is damaged counts as not begun: its process writes the log anew from the run's checkpoint.
+    """
+    nothing = RunProgress(0, 0.0, None, None, False)
+    try:
+        rows = read_log(RunFolder(run.folder))
+    except BisacError:
+        return nothing
     if not rows:
-        return RunProgress(0, 0.0, None, None, False)
+        return nothing
     step, seconds = int(rows[-1]["step"] or 0), rows[-1]["wall_time"] or 0.0
     earlier = rows[-6] if len(rows) > 5 else {"step": 0.0, "wall_time": 0.0}
     steps, elapsed = step - (earlier["step"] or 0.0), seconds - (earlier["wall_time"] or 0.0)

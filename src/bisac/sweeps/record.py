@@ -5,6 +5,7 @@ It must not know how far the runs have come: their own folders tell that.
 
 import dataclasses
 import json
+import math
 import platform
 import shlex
 from collections.abc import Callable, Sequence
@@ -101,9 +102,29 @@ def read_record(out: Path) -> SweepRecord:
         ]
         if form == 1 and any("critic_norm" in fields_of(contestant.algo) for contestant in contestants):
             known["hyperparameters"] = {"critic_norm": "none"} | known["hyperparameters"]
-        return SweepRecord(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
+        record = SweepRecord(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
+        _check_sound(record)
+        return record
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BisacError(f"{path} is damaged or not one of this bisac's: {error!r}.") from error
+
+
+def _check_sound(record: SweepRecord) -> None:
+    """Refuse what no sweep wrote: a stranger's file can claim anything."""
+    names = [contestant.name for contestant in record.contestants]
+    steps, versions = record.settings["steps"], record.provenance.get("versions", {})
+    sound = (
+        all(isinstance(word, str) and word.isprintable() for word in (*record.envs, *names))
+        and all(env in record.envs and name in names for env, name, _ in record.runs)
+        and isinstance(steps, int)
+        and steps > 0
+        and all(math.isfinite(value) for value in record.random_returns.values())
+        and all(isinstance(word, str) for command in record.commands for word in command)
+        and all(isinstance(part, dict) for part in (record.settings, record.hyperparameters, versions))
+        and bool(record.envs and record.contestants and record.commands)
+    )
+    if not sound:
+        raise ValueError("its fields contradict each other")
 
 
 def command_line(command: Sequence[str]) -> str:

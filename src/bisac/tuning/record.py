@@ -103,6 +103,8 @@ def read_record(out: Path) -> TuningRecord:
         contestant = Contestant(told.pop("algo"), tuple((k, _hashable(v)) for k, v in told.pop("fixed").items()))
         space = {name: from_json(value) for name, value in told.pop("search").items()}
         env, prune = told.pop("env"), told.pop("prune")
+        if not env.isprintable():
+            raise ValueError(f"a task is not called {env!r}")
         settings = Settings(**{name: _hashable(value) for name, value in told.items()})
         return TuningRecord(Tuning(env, contestant, settings, space, prune), known["commands"], known["provenance"])
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, BisacError) as error:

@@ -52,10 +52,15 @@ class Policy:
     """A policy that was read from an .npz file."""
 
     def __init__(self, path):
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        program = json.loads(str(arrays.pop("program")))
-        self.inputs, self.steps, self.metadata = program["inputs"], program["steps"], program["metadata"]
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            program = json.loads(str(arrays.pop("program")))
+            self.inputs, self.steps, self.metadata = program["inputs"], program["steps"], program["metadata"]
+        except OSError:
+            raise
+        except Exception as error:  # whatever a stranger's file makes the parser do
+            raise ValueError(f"{path} is not a policy that bisac exported, or is damaged.") from error
         self.constants = arrays
         self._operations = operations(np)
 
