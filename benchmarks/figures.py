@@ -17,6 +17,7 @@ import figure_tables
 import growth
 import published
 import report
+import sick_runs
 import sweep_tables
 import tyro
 from measuring import spliced
@@ -68,6 +69,7 @@ def draw(analyses: dict[str, Analysis]) -> None:
     report.chart(_read(DOCS / "performance.json"), DOCS / "performance.png")
     growth.chart(_read(DOCS / "scaling.json"), DOCS / "scaling.png")
     published.draw(published.Options(RESULTS / "normalised-256"))
+    (DOCS / "how-to" / "sick-and-healthy.png").write_bytes(sick_runs.draw(RESULTS / "sick-and-healthy"))
     for name, analysis in analyses.items():
         pictures = draw_figures(analysis)
         for figure, file in SWEEPS[name][1].items():
