@@ -19,7 +19,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference notebook dist clean
+.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference figures notebook dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,7 +78,8 @@ bench-scaling: $(VENV)/installed ## measure how costs grow
 campaign: $(VENV)/developing ## kill, crash, damage and forge runs in large; writes docs/reliability.md (half an hour)
 	$(BIN)/python benchmarks/reliability $(ARGS)
 
-docs: $(DOCS)/installed reference ## build the documentation site into build/site/html, and look for dead links
+docs: $(DOCS)/installed reference ## build the documentation site into build/site/html; look for dead links and stale tables
+	$(BIN)/python benchmarks/figures.py --check
 	$(DOCS)/bin/python site/stage.py
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 	$(DOCS)/bin/python site/check.py
@@ -89,6 +90,9 @@ docs-serve: docs ## show the documentation site on http://localhost:8000; reload
 
 reference: $(VENV)/installed ## write the generated pages of docs/reference anew
 	@$(BIN)/python site/reference.py
+
+figures: $(VENV)/installed ## draw the pictures and tables of docs/ anew from committed data; ARGS=--check tells stale ones
+	$(BIN)/python benchmarks/figures.py $(ARGS)
 
 notebook: $(VENV)/notebook ## execute examples/figures.ipynb from top to bottom, and keep its outputs
 	$(BIN)/python site/notebook.py

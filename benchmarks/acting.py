@@ -10,10 +10,11 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tyro
-from measuring import context, described, splice, turns
+from measuring import context, described, prose, splice, turns
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -55,15 +56,22 @@ def main() -> None:
             started[name].stdin.flush()
             readings[name].append(1000.0 / float(started[name].stdout.readline()))
     results = {"context": context(versions), "calls_per_second": readings}
+    text = markdown(results)
+    Console().print(Markdown(text))
+    (options.out / "acting.json").write_text(json.dumps(results, indent=1) + "\n")
+    splice(options.out / "export.md", "acting", text)
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The table, with the versions under it."""
+    readings = results["calls_per_second"]
     rows = ["| one core, 256-256, Hopper-v5's sizes | calls a second | times SB3 |", "|---|---|---|"]
     for name, label in CONTESTANTS.items():
         calls, ratios = np.array(readings[name]), np.array(readings[name]) / np.array(readings["sb3"])
         ratio = f"{np.median(ratios):.1f} ({ratios.min():.1f} to {ratios.max():.1f})"
         rows.append(f"| {label} | {np.median(calls):,.0f} ({calls.min():,.0f} to {calls.max():,.0f}) | {ratio} |")
-    text = "\n".join([*rows, "", f"*Medians and ranges of {options.rounds} rounds. {described(results['context'])}.*"])
-    Console().print(Markdown(text))
-    (options.out / "acting.json").write_text(json.dumps(results, indent=1) + "\n")
-    splice(options.out / "export.md", "acting", text)
+    rounds = len(readings["sb3"])
+    return "\n".join([*rows, "", prose(f"*Medians and ranges of {rounds} rounds. {described(results['context'])}.*")])
 
 
 if __name__ == "__main__":

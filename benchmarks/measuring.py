@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import string
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -52,6 +53,11 @@ def described(context: dict[str, Any]) -> str:
     return f"{context['date']}, {context['cpu']}, {context['cores']} virtual cores; {versions}"
 
 
+def prose(text: str) -> str:
+    """A paragraph in lines of fewer than a hundred characters."""
+    return textwrap.fill(text, 99, break_long_words=False, break_on_hyphens=False)
+
+
 def _cpu() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
         if line.startswith("model name"):
@@ -72,12 +78,17 @@ def publish(name: str, results: Any, text: str, draw: Callable[[Any, Path], None
 
 def splice(document: Path, section: str, text: str) -> None:
     """Replace what stands between the section's two markers in a Markdown document."""
+    document.write_text(spliced(document, section, text))
+
+
+def spliced(document: Path, section: str, text: str) -> str:
+    """Return a Markdown document with another text between the section's two markers."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
     before, _, rest = document.read_text().partition(begin)
     _, found, after = rest.partition(end)
     if not found:
         raise SystemExit(f"{document} has no place for the results: {begin} and {end} are missing.")
-    document.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 @contextmanager

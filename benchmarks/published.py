@@ -1,7 +1,7 @@
 """Our learning curves beside published ones: python benchmarks/published.py RUNS, a folder of TASK/CONTESTANT/seedK.
 
-It prints a table of mean returns at the published steps and draws docs/results/published.png. Published: Gymnasium's v4
-tasks, means over seeds (results/published). Ours: v5, the evaluation at that step.
+It prints a table of mean returns and draws a picture. Published: Gymnasium's v4 tasks, means over seeds
+(results/published). Ours: v5, the evaluation at that step.
 """
 
 import csv
@@ -14,16 +14,17 @@ import numpy as np
 import tyro
 from measuring import panels
 
+from bisac.plotting.style import thousands
 from bisac.runs.folder import RunFolder
 from bisac.runs.log import read_log
 
 HERE = Path(__file__).parent
 METHODS = {
-    "SAC": "#8c8c8c",
-    "CrossQ": "#009e73",
     "XQC": "#cc79a7",
-    "FlashSAC": "#0072b2",
     "REDQ (UTD 20)": "#e69f00",
+    "CrossQ": "#009e73",
+    "FlashSAC": "#0072b2",
+    "SAC": "#8c8c8c",
 }
 OURS = "#d55e00"
 
@@ -38,37 +39,49 @@ class Options:
     """Whose runs."""
     steps: int = 100_000
     """Draw so far."""
+    at: int = 50_000
+    """Tell the returns at this step."""
     out: Path = HERE.parent / "docs" / "results" / "published.png"
     """The picture."""
 
 
-def main(options: Options) -> None:
-    """Tell and draw."""
-    published = read_published()
-    tasks = sorted(path.parent.name for path in options.runs.glob(f"*/{options.contestant}"))
-    titles = [f"{task}; published: v4" for task in tasks]
-    with panels(options.out, titles, min(3, len(tasks)), (3.4 * min(3, len(tasks)), 2.9)) as axes:
-        for axis, task in zip(axes, tasks, strict=False):
-            steps, returns = read_ours(options.runs / task / options.contestant)
-            name = task.rpartition("-v")[0]
+def markdown(options: Options) -> str:
+    """Mean returns at a step, ours first, the highest of each task in bold; and the range of our seeds."""
+    published, ours = read_published(), read_tasks(options)
+    found = {task: returns[:, list(steps).index(options.at)] for task, (steps, returns) in ours.items()}
+    rows = {"bisac: SAC, v5; the default settings": {task: each.mean() for task, each in found.items()}}
+    for method in METHODS:
+        means = {task: dict(published[method, _bare(task)]).get(options.at) for task in found}
+        if all(means.values()):
+            rows[f"published {method}, v4"] = means
+    best = {task: max(means[task] for means in rows.values()) for task in found}
+    lines = [
+        f"| mean return at {options.at:,} steps | {' | '.join(map(_bare, found))} |",
+        "|---" * (1 + len(found)) + "|",
+    ]
+    for label, means in rows.items():
+        cells = (f"**{v:,.0f}**" if v == best[task] else f"{v:,.0f}" for task, v in means.items())
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    seeds = "; ".join(f"{_bare(task)} {each.min():,.0f} to {each.max():,.0f}" for task, each in found.items())
+    return "\n".join([*lines, "", f"Our seeds: {seeds}."])
+
+
+def draw(options: Options) -> None:
+    """Draw our mean and seeds, and the published means."""
+    published, ours = read_published(), read_tasks(options)
+    titles = [f"{task}; published: v4" for task in ours]
+    with panels(options.out, titles, min(3, len(ours)), (3.4 * min(3, len(ours)), 2.9)) as axes:
+        for axis, (task, (steps, returns)) in zip(axes, ours.items(), strict=False):
             for row in returns:
                 axis.plot(steps, row, color=OURS, lw=0.6, alpha=0.4)
             axis.plot(steps, returns.mean(axis=0), color=OURS, lw=2, label=f"bisac, SAC ({len(returns)} seeds)")
             for method, colour in METHODS.items():
-                points = [(s, r) for s, r in published[method, name] if s <= options.steps]
+                points = [(s, r) for s, r in published[method, _bare(task)] if s <= options.steps]
                 axis.plot(*zip(*points, strict=True), color=colour, lw=1, marker="o", ms=3, label=method)
-                tell(task, method, points, steps, returns)
             axis.set(xlabel="environment steps", ylabel="return")
+            axis.xaxis.set_major_formatter(thousands)
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes[0].legend(frameon=False, fontsize=6)
-
-
-def tell(task: str, method: str, points: list[tuple[int, float]], steps: np.ndarray, returns: np.ndarray) -> None:
-    """One line a published point that we have reached."""
-    for step, value in points:
-        if step and step <= steps[-1]:
-            ours = returns[:, np.argmin(np.abs(steps - step))]
-            each = ", ".join(f"{r:,.0f}" for r in ours)
-            print(f"{task} at {step:,}: {method} {value:,.0f}; ours {ours.mean():,.0f} (seeds: {each})")
 
 
 def read_published() -> dict[tuple[str, str], list[tuple[int, float]]]:
@@ -76,18 +89,27 @@ def read_published() -> dict[tuple[str, str], list[tuple[int, float]]]:
     found = defaultdict(list)
     with (HERE.parent / "results" / "published" / "mujoco_v4.csv").open() as file:
         for row in csv.DictReader(file):
-            task = row["task"].rpartition("-v")[0]
-            found[row["method"], task].append((int(row["step"]), float(row["mean_return"])))
+            found[row["method"], _bare(row["task"])].append((int(row["step"]), float(row["mean_return"])))
     return found
 
 
-def read_ours(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, and a row of returns for each seed, as far as all have come."""
-    logs = [read_log(RunFolder(path)) for path in sorted(folder.glob("seed*"))]
-    length = min(map(len, logs))
-    steps = np.array([row["step"] for row in logs[0][:length]])
-    return steps, np.array([[row["eval_return"] for row in log[:length]] for log in logs])
+def read_tasks(options: Options) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By task: steps, and a row of returns for each seed, as far as all have come."""
+    found = {}
+    for folder in sorted(options.runs.glob(f"*/{options.contestant}")):
+        logs = [read_log(RunFolder(path)) for path in sorted(folder.glob("seed*"))]
+        length = min(map(len, logs))
+        steps = np.array([row["step"] for row in logs[0][:length]])
+        found[folder.parent.name] = steps, np.array([[row["eval_return"] for row in log[:length]] for log in logs])
+    return found
+
+
+def _bare(task: str) -> str:
+    """The task without its version."""
+    return task.rpartition("-v")[0]
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    given = tyro.cli(Options)
+    print(markdown(given))
+    draw(given)

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from measuring import described, panels
+from measuring import described, panels, prose
 
 Case = dict[str, Any]
 """One measure of performance.json: what, env, cores, unit, and each contestant's readings by round."""
@@ -86,7 +86,7 @@ def markdown(cases: list[Case]) -> str:
     for section in SECTIONS:
         if columns := [case for what in section.whats for case in cases if case["what"] == what]:
             parts.append(f"### {section.title}\n\n{_table(section, columns)}")
-    contexts = dict.fromkeys(f"Measured {described(case['context'])}. {_effort(case)}" for case in cases)
+    contexts = dict.fromkeys(prose(f"Measured {described(case['context'])}. {_effort(case)}") for case in cases)
     return "\n\n".join([*parts, *contexts])
 
 
@@ -162,7 +162,7 @@ def _bars(axis: Axes, shown: list[Case]) -> None:
                 axis.plot([min(values), max(values)], [place, place], color="#222222", linewidth=0.8)
             text = f"{middle:,.{_digits(middle)}f}"
             axis.text(max(values) + 0.015 * most, place, text, va="center", fontsize=6.5, color="#333333")
-    axis.set_yticks(range(len(labels)), labels)
+    axis.set_yticks(range(len(labels)), [label.replace(", VDN-a", ",\nVDN-a") for label in labels])
     axis.invert_yaxis()
     axis.set_xlim(0, 1.14 * most)
     axis.tick_params(axis="y", length=0)

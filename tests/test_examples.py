@@ -123,6 +123,12 @@ def test_the_page_of_events_is_of_this_code(monkeypatch):
     assert text.partition("\n\n")[2] in page, "run make reference: events have changed"
 
 
+def test_tables_of_the_pages_are_what_the_data_gives(monkeypatch):
+    """All but the statistics of sweeps, which make docs looks at."""
+    monkeypatch.syspath_prepend(PROJECT / "benchmarks")
+    assert importlib.import_module("figures").stale({}) == [], "run make figures"
+
+
 def test_variables_that_the_code_reads_have_a_place_in_the_reference():
     page = (PROJECT / "docs" / "reference" / "shell.md").read_text()
     source = "".join(path.read_text() for path in (PROJECT / "src").rglob("*.py"))

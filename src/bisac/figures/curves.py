@@ -15,7 +15,17 @@ from jaxtyping import Float
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.plotting.statistics import Band, bootstrap, interquartile_mean, on_common_steps, plain_mean
-from bisac.plotting.style import COLOURS, LABELS, LINE_STYLES, LineStyle, drawing, literal, rendered, thousands
+from bisac.plotting.style import (
+    COLOURS,
+    LABELS,
+    LINE_STYLES,
+    LineStyle,
+    beside,
+    drawing,
+    literal,
+    rendered,
+    thousands,
+)
 from bisac.sweeps.folders import Evaluations, find_runs, read_evaluations
 from bisac.validate import require
 
@@ -170,7 +180,7 @@ def _sentence(curve: SetupCurve, band: Band) -> str:
 def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
     """Draw a panel for each task."""
     tasks = sorted({curve.task for curve in curves})
-    columns = min(3, len(tasks))
+    columns = beside(len(tasks))
     rows = -(-len(tasks) // columns)
     styles = _line_styles(curves)
     with drawing(max(3.6, 2.9 * columns), 2.3 * rows + 0.3 + 0.16 * len(styles) / columns) as figure:
@@ -187,8 +197,8 @@ def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
         for axes in panels[::columns]:
             axes.set_ylabel("return per episode")
         lines = {text: line for axes in panels for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
-        beside = min(len(styles), 2 * columns - (columns > 1))
-        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=beside)
+        labels = min(len(styles), 2 * columns - (columns > 1))
+        figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=labels)
         return rendered(figure)
 
 

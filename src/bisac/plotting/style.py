@@ -112,6 +112,11 @@ def drawing(width: float, height: float) -> Iterator["Figure"]:
         yield figure
 
 
+def beside(panels: int) -> int:
+    """Return how many panels stand beside each other: three at most, and four as two rows of two."""
+    return 2 if panels == 4 else min(3, panels)
+
+
 def rendered(figure: "Figure", endings: Sequence[str] = ("png", "pdf")) -> dict[str, bytes]:
     """Return the figure as contents of files, by their ending."""
     files = {}

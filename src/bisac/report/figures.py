@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisac.plotting.looks import Look
 from bisac.plotting.statistics import Band, Estimate
-from bisac.plotting.style import drawing, literal, rendered, thousands
+from bisac.plotting.style import beside, drawing, literal, rendered, thousands
 from bisac.report.analysis import Analysis, TaskResult
 from bisac.report.words import counted, plural
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = 3
-"""The most panels beside each other."""
 LEGEND_ROW = 0.16
 """The height of a row of the legend, in inches."""
 
@@ -34,7 +32,7 @@ def draw_figures(analysis: Analysis) -> dict[str, dict[str, bytes]]:
 
 def _curves(analysis: Analysis) -> dict[str, bytes]:
     shown, envs = analysis.looks, analysis.data.envs
-    columns = min(COLUMNS, len(envs))
+    columns = beside(len(envs))
     rows = math.ceil(len(envs) / columns)
     with drawing(2.4 * columns + 0.6, 2.1 * rows + 0.2) as figure:
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
