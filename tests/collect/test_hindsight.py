@@ -76,7 +76,7 @@ def test_batches_are_those_of_lists_of_episodes():
     n = 3
     algo = Onlooker(her=True, batch_size=BATCH, n_step=n, gamma=GAMMA, learning_starts=10, replay_size=CAPACITY)
     collector = host_collector(algo, Wanderer, ENVS)
-    programs = hindsight._to_judge, hindsight._update, hindsight._remember_and_act
+    programs = hindsight._draw, hindsight._update, hindsight._remember_and_act
     compiled = [program._cache_size() for program in programs]
     state, _ = advanced(collector, collector.start(), 10)
     waits, torn = Counter(), False

@@ -16,7 +16,7 @@ import numpy as np
 from bisac.algos import OffPolicy, OnPolicy, Rollout
 from bisac.collect.collector import Collector, Episode, Evaluation, Part, Request, Snapshot, State
 from bisac.collect.evaluate import MOST_STEPS, Evaluator
-from bisac.collect.hindsight import learn_in_hindsight
+from bisac.collect.hindsight import begin_in_hindsight, learn_in_hindsight
 from bisac.collect.learning import (
     DivergedError,
     Flat,
@@ -66,9 +66,10 @@ class HostCollector(Collector):
             if dataclasses.replace(judged, env_id=self.spec.env_id, env_args=self.spec.env_args) != self.spec:
                 raise BisacError(f"eval_env is {judged.sizes}, and does not fit {self.spec.sizes}.")
             self._demos = None if request.demos is None else request.demos.fitted(self.spec)
-            algo, self._goals = request.algo, None
-            if isinstance(algo, OffPolicy) and algo.her:
-                self._goals = made.enter_context(closing(Goals(task)))
+            self._goals, self._begin, self._learn = None, begin_learning, learn_and_act
+            if isinstance(request.algo, OffPolicy) and request.algo.her:
+                goals = self._goals = made.enter_context(closing(Goals(task)))
+                self._begin, self._learn = partial(begin_in_hindsight, goals), partial(learn_in_hindsight, goals)
             self._made = made.pop_all()
 
     def start(self) -> State:
@@ -190,9 +191,8 @@ class HostCollector(Collector):
             now = now and state.step > 0
         due = updates_due(algo, step, updates) if now else 0
         if due and not updates and self.request.init is None:
-            flat = Flat.of(begin_learning(algo, flat.whole, Transition(*experience)))
-        learn = learn_and_act if self._goals is None else partial(learn_in_hindsight, self._goals)
-        leaves, drawn = learn(
+            flat = Flat.of(self._begin(algo, flat.whole, Transition(*experience)))
+        leaves, drawn = self._learn(
             algo, flat.structure, flat.leaves, Transition(*experience), result.ended, result.obs, due,
             self._acts_randomly(algo, step),
         )  # fmt: skip

@@ -38,7 +38,12 @@ def begin_learning(algo: OffPolicy[Any], learning: Learning, newest: Transition 
     warm_up: list[Any] = [np.asarray(rows)[:held] for rows in learning.replay.storage]
     if newest is not None:
         warm_up = [np.concatenate(pair) for pair in zip(warm_up, newest, strict=True)]
-    return eqx.tree_at(lambda t: t.agent, learning, jax.jit(algo.begin)(learning.agent, Transition(*warm_up)))
+    return show(algo, learning, Transition(*warm_up))
+
+
+def show(algo: OffPolicy[Any], learning: Learning, warm_up: Transition) -> Learning:
+    """Return what learning holds once the algorithm has seen the steps that it starts from."""
+    return eqx.tree_at(lambda t: t.agent, learning, jax.jit(algo.begin)(learning.agent, warm_up))
 
 
 def remember(

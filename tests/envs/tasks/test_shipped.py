@@ -1,4 +1,4 @@
-"""The tasks as users meet them: registered, checked by Gymnasium, refused in a sentence, trained."""
+"""The tasks as users meet them: registered, checked by Gymnasium, refused in a sentence; one is in test_her.py."""
 
 import subprocess
 import sys
@@ -7,9 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from small_runs import SHORT, SMALL
 
-import bisac
 from bisac.envs.host.envs import HostEnvs
 from bisac.envs.task import Task
 from bisac.envs.tasks import SHIPPED, arguments
@@ -73,10 +71,3 @@ def test_importing_bisac_registers_them_for_gymnasium_without_mujoco():
         "import sys, bisac, gymnasium as gym; gym.make('bisac/Peaks-v0').reset(seed=0); print('mujoco' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-def test_a_task_of_ours_is_trained_on_with_its_arguments(tmp_path):
-    policy = bisac.train(
-        "bisac/GatedReach-v0", **SMALL | dict(algo="ddpg"), **SHORT, env_args={"dims": 1}, out=tmp_path / "run"
-    )
-    assert policy.spec.env_args == ("dims=1",)

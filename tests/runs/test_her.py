@@ -14,15 +14,9 @@ from bisac.envs.tasks.goal import PointGoal
 from bisac.replay import from_arrays
 from bisac.runs import run
 
-SETTINGS = (
-    SMALL
-    | SHORT
-    | dict(algo="ddpg", critic_norm="none", num_envs=2, steps=80, eval_every=1000, her=True, demo_fraction=0.3)
-)
-
-
-def point_goal():
-    return gym.wrappers.TimeLimit(PointGoal(dims=1, speed=0.5), 7)
+TASK, ARGS = "bisac/PointGoal-v0", dict(dims=1, speed=0.5, max_episode_steps=7)
+SHORTER = dict(steps=80, eval_every=1000, num_envs=2, env_args=ARGS)
+SETTINGS = SMALL | SHORT | SHORTER | dict(algo="ddpg", critic_norm="none", her=True, demo_fraction=0.3)
 
 
 @contextmanager
@@ -45,7 +39,7 @@ def failing_after(count):
 @pytest.fixture(scope="module")
 def demos():
     """Episodes of the best policy, flat as the memory has them."""
-    env, rows = gym.wrappers.FlattenObservation(point_goal()), []
+    env, rows = gym.wrappers.FlattenObservation(gym.make(TASK, **ARGS)), []
     for seed in range(3):
         obs, _ = env.reset(seed=seed)
         for _ in range(7):
@@ -58,24 +52,25 @@ def demos():
 
 def test_a_resume_is_exact(tmp_path, demos, monkeypatch):
     monkeypatch.setattr(run, "draw_learning_curve", lambda *_: b"")  # it would take a third of the time
-    bisac.train(point_goal, demos=demos, out=tmp_path / "straight", **SETTINGS)
+    policy = bisac.train(TASK, demos=demos, out=tmp_path / "straight", **SETTINGS)
+    assert policy.spec.env_args == ("dims=1", "speed=0.5", "max_episode_steps=7")
     torn = tmp_path / "torn"
     with dying_at(50):  # the checkpoint of step 40 is within the third episode of 7 steps in 2 environments
-        bisac.train(point_goal, demos=demos, out=torn, **SETTINGS)
+        bisac.train(TASK, demos=demos, out=torn, **SETTINGS)
     state = max((torn / "checkpoints").glob("step-*")) / "state.safetensors"
     assert b"episodes" not in state.read_bytes()
     with failing_after(25):  # within a step: half of what its updates need has been answered
-        bisac.resume(torn, env=point_goal, verbose=False)
+        bisac.resume(torn, verbose=False)
     assert max((torn / "checkpoints").glob("step-*")).name == "step-000000000064", "saved as it was before that step"
-    bisac.resume(torn, env=point_goal, verbose=False)
+    bisac.resume(torn, verbose=False)
     assert fingerprint(torn) == fingerprint(tmp_path / "straight")
 
 
 def test_runs_that_cannot_learn_in_hindsight_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(bisac.BisacError, match=r"--her is for goal tasks, .*; Counter is none"):
-        bisac.train(Counter, out=tmp_path / "run", **SETTINGS)
+        bisac.train(Counter, out=tmp_path / "run", **SETTINGS | dict(env_args=None))
     with pytest.raises(bisac.BisacError, match="her"):
-        bisac.train(point_goal, algo="ppo", her=True, out=tmp_path / "run", **SHORT)
+        bisac.train(TASK, algo="ppo", her=True, out=tmp_path / "run", **SHORT)
     assert not (tmp_path / "run").exists()
 
 
