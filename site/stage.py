@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "build" / "site" / "pages"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-ALONE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "site/pages.css")
+ALONE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "site/pages.css", "site/iframe-worker.js")
 
 
 def pages() -> list[Path]:
