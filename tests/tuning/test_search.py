@@ -145,6 +145,17 @@ def test_trials_worse_than_most_are_ended_early_and_saved(tuning, whole):
         assert "worse than most at" in trial.problem
 
 
+def test_no_trial_is_ended_before_a_fifth_of_its_evaluations(tuning, tmp_path):
+    study = Study(tmp_path, tuning.space, 0, evaluations=8)
+    for _ in range(5):
+        good = study.ask().number
+        study.report(good, [1.0, 1.0])
+        study.complete(good, 1.0)
+    bad = study.ask().number
+    assert not study.report(bad, [0.0])
+    assert study.report(bad, [0.0, 0.0])
+
+
 def test_best_settings_are_what_train_takes(tuning, whole):
     out, _, events = whole
     top = events[-1].best

@@ -67,7 +67,7 @@ def run_tune(arguments: list[str], console: Console) -> int:
         show_search(tuning, study.trials(), command.trials, engine.slots, console)
         prepare(command.run.track)
         outcome = _search(tuning, study, out, command.trials, engine, console)
-        page = write_tuning_page(out) if outcome.best else None
+        page = command.out / write_tuning_page(out).name if outcome.best else None  # as the user named it
     again = shlex.join(["bisac", "tune", *arguments])
     show_search_outcome(outcome, command.out, page, command.trials, again, console)
     if outcome.stopped_by is not None:

@@ -7,6 +7,7 @@ know is one to go on with: its folder says from where.
 """
 
 import logging
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ STUDY = "study.db"
 """The name of the study in the search's folder."""
 STARTUP = 5
 """Trials that must be complete before any is ended early."""
-WARM_UP = 0.2
-"""The share of its evaluations before which no trial is ended early: learning has hardly begun."""
+WARM_UP = 5
+"""One in so many of its evaluations is made before a trial is ended early: until then learning has hardly begun."""
 SETTLING = 2**32
 """Above every seed that a run can have."""
 
@@ -58,7 +59,9 @@ class Study:
         self._optuna = optuna = _optuna()
         self._space, self._seed = space, seed
         pruner = (
-            optuna.pruners.MedianPruner(STARTUP, int(WARM_UP * evaluations)) if prune else optuna.pruners.NopPruner()
+            optuna.pruners.MedianPruner(STARTUP, math.ceil(evaluations / WARM_UP))
+            if prune
+            else optuna.pruners.NopPruner()
         )
         try:
             storage = optuna.storages.RDBStorage(_address(out / STUDY))

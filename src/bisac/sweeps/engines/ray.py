@@ -7,6 +7,8 @@ one machine; the sweep's folder must lie on a disk that all nodes share.
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ class RayEngine:
         # Without "local", Ray would join whatever cluster it finds on this machine.
         where = {"address": address} if address else {"address": "local", "include_dashboard": False}
         try:
-            self._ray.init(**where, log_to_driver=False, logging_level="warning")
+            with _deaf_to_sigterm():
+                self._ray.init(**where, log_to_driver=False, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise BisacError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
         # Lost workers are none of the run's faults: the same task again, wherever there is room.
@@ -84,6 +87,20 @@ def work(folders: list[Path], arguments: tuple[str, ...], cores: int) -> int:
         process.wait()
         raise
     return code
+
+
+@contextmanager
+def _deaf_to_sigterm() -> Iterator[None]:
+    """Start processes that do not hear SIGTERM, as Ray's own do not hear Ctrl-C.
+
+    `timeout` and batch systems send it to all at once: without the cluster, its runs could not be asked to save. Ray
+    ends a process that does not hear it by SIGKILL.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ray() -> Any:
