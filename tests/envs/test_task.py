@@ -33,7 +33,7 @@ def test_every_task_of_the_paper_can_be_stepped(task):
         (lambda: Shaped(action_space=spaces.Box(0, 5, (2,), np.int64)), "continuous actions"),
         (lambda: Shaped(observation_space=spaces.Box(0, 255, (8, 8, 3), np.uint8)), "observes images"),
         (lambda: Shaped(action_space=spaces.Box(-3e38, 3e38, (1,))), "too wide for float32"),
-        (lambda: Shaped(observation_space=spaces.Sequence(spaces.Box(-1, 1, (2,)))), "no fixed flat size"),
+        (lambda: Shaped(observation_space=spaces.Sequence(spaces.Box(-1, 1, (2,)))), "no fixed size; wrap it"),
     ],
 )
 def test_unusable_environments_are_refused(source, message):

@@ -79,7 +79,7 @@ class Task:
             env = Lent(self.source) if isinstance(self.source, gym.Env) else self.source()
         check_action_space(env.action_space, self.name(env))
         check_observation_space(env.observation_space, self.name(env))
-        return _with_flat_observations(env, self.name(env))
+        return _with_flat_observations(env)
 
     def name(self, env: Env) -> str:
         """Return the environment's id, or the name of its class where it was never registered."""
@@ -187,7 +187,12 @@ def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:
 
 
 def check_observation_space(observations: spaces.Space[Any], name: str) -> None:
-    """Refuse images."""
+    """Refuse images, and what has no fixed size."""
+    if not observations.is_np_flattenable:
+        raise BisacError(
+            f"'{name}' has the observation space {observations}, which has no fixed size; wrap it into one that has, "
+            f"and give bisac.train the function that makes it."
+        )
     shape = observations.shape or ()
     if isinstance(observations, spaces.Box) and (
         len(shape) > 2 or (len(shape) == 2 and observations.dtype == np.uint8)
@@ -195,11 +200,9 @@ def check_observation_space(observations: spaces.Space[Any], name: str) -> None:
         raise BisacError(f"'{name}' observes images {observations.shape}; bisac learns from vectors of features only.")
 
 
-def _with_flat_observations(env: Env, name: str) -> Env:
+def _with_flat_observations(env: Env) -> Env:
     """Return the environment with observations flattened in the order of `gymnasium.spaces.flatten`."""
     observations = env.observation_space
     if isinstance(observations, spaces.Box) and len(observations.shape) == 1:
         return env
-    if not observations.is_np_flattenable:
-        raise BisacError(f"'{name}' has the observation space {observations}, which has no fixed flat size.")
     return gym.wrappers.FlattenObservation(env)

@@ -31,7 +31,7 @@ class VectorBackend:
         check_observation_space(observations, name)
         layout = layout_of(observations)
         if layout is None:
-            raise BisacError(f"'{name}' has the observation space {observations}, which has no fixed flat size.")
+            raise BisacError(f"'{name}' has the observation space {observations}, which cannot be taken in batches.")
         self._layout, self._shape = layout, box.shape
         low, high = (tuple(float(v) for v in np.ravel(bound)) for bound in (box.low, box.high))
         is_vector = isinstance(observations, spaces.Box) and len(observations.shape) == 1
