@@ -31,6 +31,7 @@ SAYS = {
     "one_environment": "",
     "demonstrations": "without demonstrations: -",
     "device_seeds": "standard error",
+    "goals": "of 50 episodes, mean return -",
 }
 
 
