@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setattr(bisac, "start", lambda *words, **named: start(*words, **named | SMALL | SHORT))
     monkeypatch.setattr(bisac, "resume", lambda path, env, steps: resume(path, 200, env=env, verbose=False))
     monkeypatch.setattr(bisac, "evaluate", lambda *words, episodes: evaluate(*words, episodes=1))
+    platform.platform()  # it asks a process the first time
     monkeypatch.setattr(subprocess, "run", untrained)
 
 

@@ -1,8 +1,8 @@
-"""Tasks that ship with bisac, made to tell the two directions of KL apart. Importing this registers them.
+"""Tasks that ship with bisac. Importing this registers them.
 
-In each, what an action brings has a broad low hill, which gradients lead up, and a narrow high peak far from it. A
-reverse KL may keep a policy on the hill; a forward KL goes where most of exp(Q / alpha) lies. docs/environments.md says
-on which of them that was seen.
+All but the goal task were made to tell the two directions of KL apart: what an action brings has a broad low hill,
+which gradients lead up, and a narrow high peak far from it. A reverse KL may keep a policy on the hill; a forward KL
+goes where most of exp(Q / alpha) lies. docs/environments.md says on which of them that was seen.
 """
 
 from typing import Any, NamedTuple

@@ -17,6 +17,9 @@ class PointGoal(gym.Env[Any, np.ndarray]):
     The point has no momentum: each step moves it, in each dimension, by `speed` times the action. Walls keep it within
     [-1, 1]. It starts in the middle, and the goal lies anywhere. The reward is 0 where the point is within `radius` of
     the goal, else -1; so nothing tells which way to go. The episode succeeds if its last step ends there.
+
+    Returns: random actions -49.9, straight to the goal -5.6 (1,000 episodes). SAC after 10,000 steps with `--hidden 64
+    64`, three seeds: -8.0, -5.6, -7.2 with `--her`, -49.8, -47.2, -50.0 without.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it
