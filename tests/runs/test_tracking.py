@@ -195,7 +195,8 @@ def test_failing_tracker_is_told_all_when_it_is_back(store, tmp_path):
     happened = list(tracked(events_of([begun(tmp_path)], [50, 60], at=40)))
     assert [type(event) for event in happened] == [Started, Warned, Logged, Logged, Finished]
     store.failing = 0
-    (tmp_path / "progress.csv").write_text("step,eval_return\n" + "".join(f"{n},{n}.5\n" for n in range(10, 90, 10)))
+    rows = "".join(f"{n},1.0,{n}.5\n" for n in range(10, 90, 10))
+    (tmp_path / "progress.csv").write_text(f"step,wall_time,eval_return\n{rows}")
     list(tracked(events_of([begun(tmp_path)], [70], at=60)))  # 80 is to be repeated: the checkpoint is older
     assert told_steps(store) == [10, 20, 30, 40, 50, 60, 70]
 
@@ -265,7 +266,7 @@ def test_damaged_files_cost_a_warning(store, tmp_path):
     (warned,) = [event for event in tracked(events_of([begun(tmp_path)], [10])) if isinstance(event, Warned)]
     assert "could not be told of the run" in warned.text
     (tmp_path / "tracking.json").unlink()
-    (tmp_path / "progress.csv").write_text("step,eval_return\n1,nonsense\n")
+    (tmp_path / "progress.csv").write_text("step,wall_time,eval_return\n1,1,nonsense\n")
     happened = list(tracked(events_of([begun(tmp_path)], [10], at=5)))
     assert [type(event) for event in happened] == [Started, Tracked, Warned, Logged, Finished]
 

@@ -55,8 +55,9 @@ def folder(tmp_path_factory):
 def start(arguments, environment, cwd):
     command = [sys.executable, "-m", "bisac", "sweep", *arguments]
     return subprocess.Popen(
-        command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        command, env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    )  # fmt: skip
 
 
 def finish(process):
@@ -188,6 +189,21 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
         local = RunFolder(swept[2] / run_folder.path.relative_to(folder / "ray"))
         assert without_clock(run_folder.progress) == without_clock(local.progress)
         assert run_folder.policy.read_bytes() == local.policy.read_bytes()
+
+
+@pytest.mark.ray
+def test_a_signal_to_all_processes_saves_the_runs_of_a_ray_cluster(environment, folder):
+    """As `timeout` and batch systems send it: Ray's own processes hear it too."""
+    arguments = ["plan.toml", "--out", "all", "--seeds", "0:1", "--steps", "100000", "--engine", "ray"]
+    run_folder = RunFolder(folder / "all/Pendulum-v1/sac/seed0")
+    with start(arguments, environment | {"RAY_worker_niceness": "0"}, folder) as process:
+        until(lambda: rows(run_folder) > 2)
+        os.killpg(process.pid, signal.SIGTERM)
+        code, output = finish(process)
+    assert code == 143, output
+    assert f"go on with    bisac sweep {' '.join(arguments)}" in output
+    assert "stopped early and saved" in (run_folder.path / "sweep.log").read_text()
+    assert trainers(run_folder.path) == []
 
 
 def trains_below(node, folder):
