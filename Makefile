@@ -75,7 +75,7 @@ bench-device: $(VENV)/installed ## measure learning on the device beside its upd
 bench-scaling: $(VENV)/installed ## measure how costs grow
 	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
-campaign: $(VENV)/developing ## kill, crash, damage and forge runs in large; writes docs/reliability.md (half an hour)
+campaign: $(VENV)/developing ## kill, crash, damage and forge runs in large; writes docs/reliability.md (two hours)
 	$(BIN)/python benchmarks/reliability $(ARGS)
 
 docs: $(DOCS)/installed reference ## build the documentation site into build/site/html; look for dead links and stale tables

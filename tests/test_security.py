@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import pickle
+import random
 import re
 import shutil
 import sqlite3
@@ -21,6 +22,7 @@ from markdown_it import MarkdownIt
 from matplotlib.cbook import is_math_text
 from matplotlib.text import Text
 from rich.console import Console
+from strangers import kinds_of
 from watch import FOREIGN, watched
 
 import bisac
@@ -34,7 +36,7 @@ from bisac.plotting import statistics
 from bisac.plotting.learning_curve import draw_learning_curve
 from bisac.policies.card import Facts, written
 from bisac.policies.export.standalone import Policy as NumpyPolicy
-from bisac.report import figures
+from bisac.report import figures, html
 from bisac.report.analyse import analyse
 from bisac.report.data import read_sweep
 from bisac.report.page import render_page
@@ -168,6 +170,17 @@ def test_no_file_runs_code(search, tmp_path, monkeypatch):
             read()
         assert (seen, mark.exists()) == ([], False), what
         assert "\n" not in str(refused.value), what
+
+
+@pytest.mark.filterwarnings("ignore")  # what a stranger's numbers make NumPy warn of
+def test_foreign_files_end_in_our_own_error(tmp_path, monkeypatch):
+    """Mutated or forged, of every kind: used, or refused with a sentence. The campaign tries thousands of each."""
+    monkeypatch.setattr(statistics, "REPS", 5)
+    monkeypatch.setattr(html, "_plotly", str)
+    for kind in kinds_of(tmp_path):
+        kind.try_out(8, random.Random(kind.name))
+        assert kind.problems == [], kind.name
+        assert kind.tally["refused"] or kind.path.parent.name == "run", kind.name  # a checkpoint has a copy of a config
 
 
 class Page(HTMLParser):

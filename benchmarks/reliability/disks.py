@@ -1,31 +1,43 @@
-"""A crash, a full disk and a broken one at every single call of a run that changes a file."""
+"""A crash, a full disk, a broken one and one that may not be written, at every single call that changes a file."""
 
 import shutil
 
-from faults import broken_disk, counted_calls, crash_and_go_on, fail_and_go_on, full_disk
+from faults import broken_disk, counted_calls, crash_and_go_on, fail_and_go_on, forbidden_disk, full_disk
+from outcomes import Outcome
 from small_runs import fingerprint
+
+FAULTS = {
+    "disk full (ENOSPC)": full_disk,
+    "disk broken (EIO)": broken_disk,
+    "write not permitted (EACCES)": forbidden_disk,
+}
 
 
 def disk_campaign(folder):
-    """A crash, a full disk and a broken one at every single call of a run that changes a file."""
+    """Let each call fail in each way, once in a run, which must go on or end with a sentence, and end equal."""
     calls = counted_calls(folder / "disk")
-    expected = fingerprint(folder / "disk")
+    expected, times = fingerprint(folder / "disk"), len(calls)
     equal = 0
-    for nth in range(1, len(calls) + 1):
+    for nth in range(1, times + 1):
         crash_and_go_on(folder / "crash", nth)
         equal += fingerprint(folder / "crash") == expected
         shutil.rmtree(folder / "crash")
-    yield "process dead from one of its writes on, at every one of them", len(calls), f"resumed, {equal} end equal"
-    for fault, name in ((full_disk(), "disk full (ENOSPC)"), (broken_disk(), "disk broken (EIO)")):
-        equal = ended = 0
-        for nth in range(1, len(calls) + 1):
-            stopped, _ = fail_and_go_on(folder / "fail", nth, fault)
+    print(f"dead at each write: {equal} of {times} equal", flush=True)
+    what = "process dead from one of its writes on, at every one of them"
+    yield Outcome(what, times, f"resumed, {equal} end equal", times - equal)
+    for name, fault in FAULTS.items():
+        equal = ended = silent = 0
+        said = ""
+        for nth in range(1, times + 1):
+            stopped, warned = fail_and_go_on(folder / "fail", nth, fault())
             ended += stopped
+            silent += not (stopped or warned)
+            said = said or next((text for text in warned if "could not be written" in text), "")
             equal += fingerprint(folder / "fail") == expected
             shutil.rmtree(folder / "fail")
-        went_on = len(calls) - ended
         result = (
-            f"{went_on} went on with a warning, {ended} (at start or end) stopped with a sentence; {equal} end equal"
+            f"{times - ended - silent} went on with a warning, {ended} (at start or end) stopped with a sentence, "
+            f"{silent} touched nothing that matters; {equal} end equal"
         )
-        yield f"{name} at one write, at every one of them", len(calls), result
         print(f"{name}: {result}", flush=True)
+        yield Outcome(f"{name} at one write, at every one of them", times, result, times - equal, 0, said)

@@ -59,5 +59,5 @@ def _kind(hint: Any) -> str:
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(map(_kind, get_args(hint)))
     if get_origin(hint) is tuple:
-        return "a tuple of whole numbers"
+        return f"a tuple of {'words' if get_args(hint)[0] is str else 'whole numbers'}"
     return {float: "a number", int: "a whole number", bool: "True or False", str: "a word", NoneType: "None"}[hint]

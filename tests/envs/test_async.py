@@ -16,6 +16,7 @@ import pytest
 from gymnasium import spaces
 from probe_envs import Counter, Probe, Shaped
 
+from bisac.envs.host import asynchronous
 from bisac.envs.host.envs import HostEnvs
 from bisac.envs.task import Task
 from bisac.errors import BisacError
@@ -74,16 +75,18 @@ def test_functions_that_cannot_be_sent_are_refused():
         HostEnvs(Task(locked), 2, 0, "async")
 
 
-def test_what_an_environment_raises_is_told():
+def test_what_an_environment_raises_is_told_and_that_it_was_long_silent(monkeypatch):
     class Raises(Counter):
         def step(self, action):
+            time.sleep(0.3)
             raise ValueError("the arm is stuck")
 
     with async_envs(Raises) as envs:
         envs.reset()
-        with pytest.raises(
-            BisacError, match=r"Raises \(copy 0\) failed: ValueError: the arm is stuck \(.*, line \d+\)"
-        ):
+        monkeypatch.setattr(asynchronous, "PATIENCE", 0.05)
+        told = r"Raises \(copy 0\) failed: ValueError: the arm is stuck \(.*, line \d+\)"
+        silent = r"Raises \(copy 0\) has not answered for 0 s\."
+        with pytest.raises(BisacError, match=told), pytest.warns(UserWarning, match=silent):
             envs.step(STILL)
 
 

@@ -1,6 +1,7 @@
 """What every backend that hosts Gymnasium environments must do alike."""
 
 import os
+import re
 from contextlib import closing
 from copy import deepcopy
 
@@ -68,13 +69,18 @@ def test_actions_stay_inside_a_box_that_float32_rounds_outwards():
         np.testing.assert_allclose(action, sign * bounds, rtol=1e-6)
 
 
-def test_observation_of_another_size_is_told():
+@pytest.mark.parametrize(("size", "steps"), [((3,), 0), ((3,), 1), ((), 1)])
+def test_observation_of_another_size_is_told(size, steps):
     class Larger(Counter):
         def obs(self):
-            return np.zeros(3, np.float32)
+            return np.zeros(size if self.time >= steps else 1, np.float32)
 
-    with pytest.raises(BisacError, match=r"Larger gave an observation of shape \(3,\); its observation space has 1"):
-        HostEnvs(Task(Larger), 1, 0).reset()
+    def play(envs):
+        envs.reset()
+        envs.step(np.zeros((2, 2), np.float32))
+
+    with pytest.raises(BisacError, match=re.escape(f"Larger gave an observation of shape {size}; its observation")):
+        play(HostEnvs(Task(Larger), 2, 0))
 
 
 @pytest.mark.parametrize("count", [1, 3])

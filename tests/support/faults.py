@@ -22,6 +22,11 @@ def broken_disk():
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+def forbidden_disk():
+    """What it says when somebody else's rules changed."""
+    return OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def never(_nth):
     """A disk that works."""
     return False

@@ -13,6 +13,17 @@ def test_progress_ignores_a_line_that_is_being_written(tmp_path):
     assert progress_of(planned) == RunProgress(40, 20.0, 1.5, 2.0, False)
 
 
+@pytest.mark.parametrize(
+    "damage", [b"\0" * 40 + b"\n", b"step,wall_time,eval_return\n1,2,x\n", b"a,b\n1,2\n", b"\xff\n"]
+)
+def test_run_whose_log_is_damaged_is_gone_on_with(damage, tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    pretend(planned, 100)
+    assert progress_of(planned).complete
+    (planned.folder / "progress.csv").write_bytes(damage)  # the run writes it anew, from its checkpoint
+    assert progress_of(planned) == RunProgress(0, 0.0, None, None, False)
+
+
 def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
     runs = list(PLAN.runs(tmp_path))
     told = {run.folder: progress_of(run) for run in runs}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bisac.algos import Algorithm, make_algorithm
 from bisac.cli.arguments import flag_value
-from bisac.errors import BisacError, did_you_mean
+from bisac.errors import BisacError, did_you_mean, reason
 from bisac.runs.settings import Settings
 from bisac.storage import read_file
 
@@ -69,7 +69,7 @@ def _of_run(path: Path, config: Any) -> dict[str, Any]:
         settings, env = dict(config["run"]), config["env"]
         values = {"env": env, "algo": config["algo"], "preset": "none"} | settings | config["hyperparameters"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BisacError(f"{path} is not the config.json of a run: {error!r}.") from error
+        raise BisacError(f"{path} is not the config.json of a run: {reason(error)}.") from error
     if config.get("env_source", env) != env:
         del values["env"]  # no id: it has to be typed
     return {name: value for name, value in values.items() if value is not None and name not in ("out", "overwrite")}

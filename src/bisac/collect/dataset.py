@@ -112,6 +112,8 @@ def from_arrays(
 def _floats(value: Any, part: str, axes: int, name: str) -> np.ndarray:
     """Return an array of finite float32 numbers; a column is taken for a list."""
     try:
+        if np.iscomplexobj(value):
+            raise ValueError("they are complex")
         with np.errstate(over="ignore"):
             array = np.array(value, np.float32)  # a copy: what the user does with the original changes nothing
     except (TypeError, ValueError) as error:

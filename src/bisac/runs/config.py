@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.runs.folder import provenance
 from bisac.runs.settings import OF_WATCHING, Settings
+from bisac.validate import require_types
 
 MAY_CHANGE = ("steps", "checkpoint_every", "out", "overwrite", *OF_WATCHING)
 """Settings that a resumed run may have other than before."""
@@ -39,9 +40,10 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], Settings]:
         paths: dict[str, Any] = {name: Path(path) if (path := run.pop(name, None)) else None for name in PATHS}
         env_arg = tuple(run.pop("env_arg", ()))
         settings = Settings(**run, **paths, env_arg=env_arg)
+        require_types(settings)
         return algorithm_from_json(config["algo"], config["hyperparameters"], config.get("algo_module")), settings
     except (AttributeError, KeyError, TypeError) as error:
-        raise BisacError(f"config.json is not one of this bisac's: {error!r}.") from error
+        raise BisacError(f"config.json is not one of this bisac's: {reason(error)}.") from error
 
 
 def check_unchanged(then: dict[str, Any], now: dict[str, Any]) -> None:
@@ -61,7 +63,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
         same = json.loads(json.dumps(to_config(config["env"], *from_config(config))))
         return {"env": same["env"], "algo": same["algo"], **same["hyperparameters"], **same["run"]}
     except (KeyError, TypeError) as error:
-        raise BisacError(f"the checkpoint's config is not one of this bisac's: {error!r}.") from error
+        raise BisacError(f"the checkpoint's config is not one of this bisac's: {reason(error)}.") from error
 
 
 def differences(recorded: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboardX.summary import scalar
 
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.runs.folder import RunFolder
 from bisac.runs.record import Record
 from bisac.storage import read_file, write_atomic, write_from
@@ -147,7 +147,7 @@ def read_log(folder: RunFolder) -> list[Row]:
             raise ValueError("a step is no number of steps")
         return rows
     except (TypeError, ValueError, csv.Error) as error:
-        raise BisacError(f"{folder.progress} is damaged or not one of this bisac's: {error!r}.") from error
+        raise BisacError(f"{folder.progress} is damaged or not one of this bisac's: {reason(error)}.") from error
 
 
 def tag(name: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.runs.config import check_unchanged, to_config
 from bisac.runs.folder import RunFolder, provenance
 from bisac.storage import read_file, write_atomic
@@ -106,7 +106,7 @@ def read_record(out: Path) -> SweepRecord:
         _check_sound(record)
         return record
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise BisacError(f"{path} is damaged or not one of this bisac's: {error!r}.") from error
+        raise BisacError(f"{path} is damaged or not one of this bisac's: {reason(error)}.") from error
 
 
 def _check_sound(record: SweepRecord) -> None:

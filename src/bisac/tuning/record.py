@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.runs.folder import provenance
 from bisac.runs.settings import Settings
 from bisac.storage import read_file, write_atomic
@@ -18,6 +18,7 @@ from bisac.sweeps.contestants import Contestant
 from bisac.sweeps.plan import Plan, PlannedRun
 from bisac.sweeps.record import processor
 from bisac.tuning.space import Space, from_json, to_json
+from bisac.validate import require_types
 
 RECORD = "tune.json"
 """The name of the record in the search's folder."""
@@ -103,12 +104,15 @@ def read_record(out: Path) -> TuningRecord:
         contestant = Contestant(told.pop("algo"), tuple((k, _hashable(v)) for k, v in told.pop("fixed").items()))
         space = {name: from_json(value) for name, value in told.pop("search").items()}
         env, prune = told.pop("env"), told.pop("prune")
-        if not env.isprintable():
-            raise ValueError(f"a task is not called {env!r}")
+        if not (env.isprintable() and isinstance(known["provenance"].get("versions", {}), dict)):
+            raise ValueError(f"no search is of {env!r}, or tells so of its versions")
         settings = Settings(**{name: _hashable(value) for name, value in told.items()})
-        return TuningRecord(Tuning(env, contestant, settings, space, prune), known["commands"], known["provenance"])
+        require_types(settings)
+        tuning = Tuning(env, contestant, settings, space, bool(prune))
+        tuning.run(out, 0, {})  # complains where the settings do not go together
+        return TuningRecord(tuning, [[*map(str, words)] for words in known["commands"]], dict(known["provenance"]))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, BisacError) as error:
-        raise BisacError(f"{path} is damaged or not one of this bisac's: {error}.") from error
+        raise BisacError(f"{path} is damaged or not one of this bisac's: {reason(error)}.") from error
 
 
 def _check_same(old: Tuning, new: Tuning, out: Path) -> None:

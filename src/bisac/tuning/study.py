@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bisac.algos.search import Choice, Dimension
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.sweeps.contestants import as_typed
 from bisac.tuning.space import Space
 
@@ -69,9 +69,8 @@ class Study:
                 storage=storage, study_name="bisac", load_if_exists=True, direction="maximize", pruner=pruner
             )
             self.trials()
-        except (RuntimeError, ValueError, _database_error()) as error:
-            told = str(error).splitlines()[0]
-            raise BisacError(f"{out / STUDY} is damaged or of another Optuna: {told}.") from error
+        except Exception as error:  # whatever a damaged database makes SQLite, SQLAlchemy or Optuna do
+            raise BisacError(f"{out / STUDY} is damaged or of another Optuna: {reason(error)}.") from error
         self._open: dict[int, Any] = {}
         self._reported: dict[int, int] = {}
         """How many evaluations of each trial the study knows."""
@@ -206,12 +205,6 @@ def _address(path: Path) -> str:
     from sqlalchemy import URL
 
     return URL.create("sqlite", database=str(path.resolve())).render_as_string(hide_password=False)
-
-
-def _database_error() -> type[Exception]:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    return SQLAlchemyError
 
 
 def _optuna() -> Any:

@@ -4,10 +4,12 @@ Gymnasium's AsyncVectorEnv is not used: its workers import what the user's scrip
 we save, and cannot repeat episodes of different lengths.
 """
 
+import select
 import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -17,12 +19,14 @@ import cloudpickle
 import numpy as np
 
 from bisac.envs.host import worker
-from bisac.envs.host.backends import Replay, Steps, stack_steps
+from bisac.envs.host.backends import Replay, Steps, stack_observations, stack_steps
 from bisac.envs.task import Task
 from bisac.errors import BisacError
 
 GRACE = 5.0
 """Seconds that environments have to close themselves."""
+PATIENCE = 60.0
+"""Seconds without an answer after which that is told."""
 
 
 class AsyncBackend:
@@ -54,13 +58,13 @@ class AsyncBackend:
         chosen = [self.workers[index] for index in indices]
         for each, seed in zip(chosen, seeds, strict=True):
             each.ask("reset", seed)
-        return np.stack([each.answer() for each in chosen])
+        return stack_observations([each.answer() for each in chosen], self.spec)
 
     def step(self, actions: np.ndarray) -> Steps:
         """Act in all environments."""
         for each, action in zip(self.workers, actions, strict=True):
             each.ask("step", action)
-        return stack_steps([each.answer() for each in self.workers])
+        return stack_steps([each.answer() for each in self.workers], self.spec)
 
     def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:
         """Bring each environment back into the episode of its seed and actions."""
@@ -88,6 +92,8 @@ class Worker:
             command = [sys.executable, "-P", worker.__file__, str(descriptor)]  # -P: its folder is no place for imports
             self.process = subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL)
         self.connection = Connection(ours.detach())
+        self._mail = select.poll()
+        self._mail.register(self.connection, select.POLLIN)
 
     def begin(self, recipe: bytes) -> None:
         """Tell it what environment to make."""
@@ -101,8 +107,14 @@ class Worker:
             worker.send(self.connection, (call, *arguments))
 
     def answer(self) -> Any:
-        """Wait for what came of it."""
+        """Wait for what came of it; tell where that takes long, for it may never come."""
         with self._listening():
+            if not self._mail.poll(PATIENCE * 1000.0):
+                warnings.warn(
+                    f"{self.name} has not answered for {PATIENCE:.0f} s. It is still waited for; Ctrl-C twice ends the "
+                    f"run, and 'bisac resume' goes on from its last checkpoint.",
+                    stacklevel=2,
+                )
             result, problem = self.connection.recv()
         if problem:
             raise BisacError(f"{self.name} failed: {problem}.")

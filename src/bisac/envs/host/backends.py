@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from bisac.envs.host.worker import Step
+from bisac.errors import BisacError
 from bisac.types import Spec
 
 BackendName = Literal["sync", "async", "envpool"]
@@ -48,7 +49,19 @@ class Backend(Protocol):
         ...
 
 
-def stack_steps(results: list[Step]) -> Steps:
+def stack_steps(results: list[Step], spec: Spec) -> Steps:
     """Return the environments' steps as arrays."""
     obs, reward, terminated, truncated, infos = zip(*results, strict=True)
-    return Steps(np.stack(obs), np.array(reward, np.float32), np.array(terminated), np.array(truncated), infos)
+    flags = np.array(terminated), np.array(truncated)
+    return Steps(stack_observations(obs, spec), np.array(reward, np.float32), *flags, infos)
+
+
+def stack_observations(observations: Sequence[np.ndarray], spec: Spec) -> np.ndarray:
+    """Return the environments' observations as rows of an array; refuse those that are not what the space says."""
+    for obs in observations:
+        if obs.shape != (spec.obs_dim,):
+            raise BisacError(
+                f"{spec.env_id} gave an observation of shape {obs.shape}; its observation space has {spec.obs_dim} "
+                f"numbers. The environment must be mended."
+            )
+    return np.stack(observations)

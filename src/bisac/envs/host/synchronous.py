@@ -3,7 +3,7 @@
 import numpy as np
 
 from bisac.envs.host import worker
-from bisac.envs.host.backends import Replay, Steps, stack_steps
+from bisac.envs.host.backends import Replay, Steps, stack_observations, stack_steps
 from bisac.envs.task import Task
 
 
@@ -16,11 +16,13 @@ class SyncBackend:
 
     def reset(self, indices: list[int], seeds: list[int]) -> np.ndarray:
         """Begin an episode in these environments, and return their first observations."""
-        return np.stack([worker.reset(self.envs[i], seed) for i, seed in zip(indices, seeds, strict=True)])
+        begun = [worker.reset(self.envs[i], seed) for i, seed in zip(indices, seeds, strict=True)]
+        return stack_observations(begun, self.spec)
 
     def step(self, actions: np.ndarray) -> Steps:
         """Act in all environments."""
-        return stack_steps([worker.step(env, action) for env, action in zip(self.envs, actions, strict=True)])
+        taken = [worker.step(env, action) for env, action in zip(self.envs, actions, strict=True)]
+        return stack_steps(taken, self.spec)
 
     def replay(self, seeds: list[int], actions: list[np.ndarray]) -> list[Replay]:
         """Bring each environment back into the episode of its seed and actions."""

@@ -29,9 +29,11 @@ def reset(env: Env, seed: int) -> np.ndarray:
 def step(env: Env, action: np.ndarray) -> Step:
     """Act in the environment's own units."""
     obs, reward, terminated, truncated, info = env.step(action.reshape(env.action_space.shape or ()))
-    scalar = np.asarray(reward, np.float32).item()  # some environments give an array of one
+    scalar = np.asarray(reward, np.float32)  # some environments give an array of one
+    if scalar.size != 1:
+        raise ValueError(f"a reward is one number; the environment gave an array of shape {scalar.shape}")
     told = dict(info) if terminated or truncated else {}
-    return np.asarray(obs, np.float32), np.float32(scalar), bool(terminated), bool(truncated), told
+    return np.asarray(obs, np.float32), np.float32(scalar.item()), bool(terminated), bool(truncated), told
 
 
 def replay(env: Env, seed: int, actions: np.ndarray) -> tuple[np.ndarray, float] | None:

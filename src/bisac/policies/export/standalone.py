@@ -57,12 +57,12 @@ class Policy:
                 arrays = {name: file[name] for name in file.files}
             program = json.loads(str(arrays.pop("program")))
             self.inputs, self.steps, self.metadata = program["inputs"], program["steps"], program["metadata"]
-        except OSError:
+            self.constants, self._operations = arrays, operations(np)
+            self.act({name: np.zeros(shape, np.float32) for name, shape in self.inputs.items()})
+        except (FileNotFoundError, PermissionError):
             raise
-        except Exception as error:  # whatever a stranger's file makes the parser do
+        except Exception as error:  # whatever a stranger's file makes the parser or the program do
             raise ValueError(f"{path} is not a policy that bisac exported, or is damaged.") from error
-        self.constants = arrays
-        self._operations = operations(np)
 
     def act(self, observation, noise=None):
         """Return the action for one observation, or the actions for a batch; named parts come as a dictionary."""

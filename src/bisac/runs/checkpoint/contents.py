@@ -19,7 +19,7 @@ from bisac.collect import replay as replay_memory
 from bisac.collect.collector import Collector, Snapshot
 from bisac.collect.learning import Learning, learning_shapes
 from bisac.collect.scaling import Scaling
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.policies.policy import Policy
 from bisac.runs.checkpoint.manifest import (
     BEST,
@@ -123,7 +123,7 @@ def fitting(checkpoint: Checkpoint) -> Iterator[None]:
     except BisacError:
         raise
     except Exception as error:
-        raise DamagedError(f"{checkpoint.path} does not fit its own settings: {error!r}.") from error
+        raise DamagedError(f"{checkpoint.path} does not fit its own settings: {reason(error)}.") from error
 
 
 def _arrays(learning: Learning, place: PyTree[Any]) -> dict[str, Any]:

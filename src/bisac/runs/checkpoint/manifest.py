@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.machine import own_version
 from bisac.storage import read_file
 
@@ -123,7 +123,7 @@ def read_manifest(path: Path) -> Checkpoint:
         checkpoint = Checkpoint(path, dict(manifest["config"]), run, files, pieces, version)
         _check_manifest(checkpoint)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedError(f"{path / MANIFEST} does not describe a checkpoint: {error!r}.") from error
+        raise DamagedError(f"{path / MANIFEST} does not describe a checkpoint: {reason(error)}.") from error
     return checkpoint
 
 
