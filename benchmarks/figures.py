@@ -39,6 +39,13 @@ SWEEPS = {
 }
 """Sweeps of docs/results.md: where they lie, and which of the report's figures the page shows, under which name."""
 
+PICTURES = {
+    "figures/gradient.png": ("gradient", {}),
+    "figures/curves.png": ("curves", {"runs": (RESULTS / "distilled-128",)}),
+    "results/brax.png": ("curves", {"runs": (RESULTS / "brax-hopper-spring",)}),
+}
+"""Figures of `bisac figure` that need no checkpoints, by their files: their names and their arguments."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -74,9 +81,9 @@ def draw(analyses: dict[str, Analysis]) -> None:
         pictures = draw_figures(analysis)
         for figure, file in SWEEPS[name][1].items():
             (DOCS / "results" / f"{file}.png").write_bytes(pictures[figure]["png"])
-    for name, arguments in {"gradient": {}, "curves": {"runs": (RESULTS / "distilled-128",)}}.items():
+    for file, (name, arguments) in PICTURES.items():
         made = FIGURES[name](**arguments).make(lambda _: None)
-        (DOCS / "figures" / f"{name}.png").write_bytes(made.pictures["png"])
+        (DOCS / file).write_bytes(made.pictures["png"])
         print("\n".join(made.summary))
 
 
