@@ -1,9 +1,5 @@
 """What a goal task says of goals: asked at once or one by one, and refused in a sentence where it cannot say it."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -67,15 +63,6 @@ def test_places_are_found_whatever_the_parts_are_and_a_wrapper_has_the_last_word
     )  # sorted; "before" has 10 numbers
     achieved, desired, _, reward, _ = asked_of(lambda: Twice(Wanderer()))
     np.testing.assert_allclose(reward, -2.0 * np.abs(achieved - desired).sum(axis=-1), rtol=1e-6)
-
-
-def test_the_example_is_a_goal_task(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
-    example = importlib.import_module("goals")
-    monkeypatch.delitem(sys.modules, "goals")
-    achieved, desired, discount, reward, after = asked_of(example.Dock)
-    np.testing.assert_array_equal(reward, np.where((achieved == desired).all(axis=-1), 0.0, -1.0))
-    np.testing.assert_array_equal(after, discount)
 
 
 def goal_task(reward=None, **parts):
