@@ -17,6 +17,9 @@ from bisac.sweeps.engines.base import EndedProcess
 from bisac.sweeps.engines.local import start_process
 from bisac.sweeps.plan import PlannedRun
 
+PATIENCE = 5.0
+"""Seconds after which a task that was asked to end and has not is asked again: Ray promises no more than an attempt."""
+
 
 class RayEngine:
     """Runs as many runs at a time as the cluster has room for: Ray itself lets the others wait."""
@@ -34,6 +37,8 @@ class RayEngine:
         self._task: Any = self._ray.remote(num_cpus=cores, max_retries=-1)(work)
         self._cores = cores
         self._running: dict[Any, PlannedRun] = {}
+        self._asked: dict[Any, float] = {}
+        """When each of the tasks that are to end was asked to."""
 
     @property
     def slots(self) -> int:
@@ -53,6 +58,9 @@ class RayEngine:
         """Return the processes of the tasks that have ended since the last call."""
         if not self._running:
             return []
+        for task, when in self._asked.items():
+            if task in self._running and time.monotonic() > when + PATIENCE:
+                self._ask_to_end(task)
         ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
         return [self._ended(self._running.pop(task), task) for task in ready]
 
@@ -60,11 +68,15 @@ class RayEngine:
         """Have every task, or that of one run, ask its process to save and end; those that wait are dropped."""
         for task, each in self._running.items():
             if run is None or run == each:
-                self._ray.cancel(task)
+                self._ask_to_end(task)
 
     def close(self) -> None:
         """Leave the cluster, which ends whatever still runs."""
         self._ray.shutdown()
+
+    def _ask_to_end(self, task: Any) -> None:
+        self._asked[task] = time.monotonic()
+        self._ray.cancel(task)
 
     def _ended(self, run: PlannedRun, task: Any) -> EndedProcess:
         try:
@@ -77,15 +89,19 @@ class RayEngine:
 
 def work(folders: list[Path], arguments: tuple[str, ...], cores: int) -> int:
     """Be the parent of a run's process on a worker until it ends; returns its exit code."""
-    process = start_process(folders, arguments, cores)
-    try:
-        # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
-        while (code := process.poll()) is None:
+    process, asked = start_process(folders, arguments, cores), False
+    code = None
+    while code is None:
+        try:
+            # Ray cancels a task by a KeyboardInterrupt between two lines of Python; a plain wait would never see it.
             time.sleep(0.2)
-    except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        raise
+            code = process.poll()
+        except KeyboardInterrupt:  # perhaps one of several: the run is asked once, for a second would not let it save
+            if not asked:
+                process.send_signal(signal.SIGINT)
+            asked = True
+    if asked:
+        raise KeyboardInterrupt
     return code
 
 
