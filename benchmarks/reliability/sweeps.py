@@ -50,7 +50,7 @@ def _workers(engine, work, equal_runs, rounds, rng, place):
         swept = work(name, "--engine", engine)
         with (place / f"{name}.log").open("w") as log, swept.start(log) as process:
             swept.wait_for_life(process, rng.uniform(0, 2))
-            kills += _kill_one(process.pid, "ray::" if engine == "ray" else "bisac")
+            kills += _kill_one(process.pid, "ray::work" if engine == "ray" else "bisac")
             process.wait(PATIENCE)
         output = (place / f"{name}.log").read_text()
         failed = re.search(r"Pendulum-v1 sac seed \d: failed with exit code -9", output)
@@ -73,7 +73,7 @@ def _kill_one(parent, word):
         for child in psutil.Process(parent).children(recursive=True):
             try:
                 words = child.cmdline()
-                if any(part.startswith(word) for part in words) and ("train" in words or word == "ray::"):
+                if (words and words[0].startswith(word)) or (word in words and {"train", "resume"} & set(words)):
                     child.kill()
                     return 1
             except (psutil.NoSuchProcess, psutil.ZombieProcess):
