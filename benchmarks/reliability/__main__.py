@@ -13,7 +13,7 @@ from kills import kill_campaign  # it makes the tests' tools known, and so comes
 
 from clocks import clock_campaign, cores_campaign  # isort: skip
 from crowds import crowd_campaign  # isort: skip
-from demonstrations import demonstration_campaign  # isort: skip
+from demonstrations import demonstration_campaign, hindsight_campaign  # isort: skip
 from devices import device_campaign  # isort: skip
 from disks import disk_campaign  # isort: skip
 from environments import environment_campaign  # isort: skip
@@ -33,6 +33,7 @@ def campaigns(folder: Path, options: argparse.Namespace):
         "kills": lambda: kill_campaign(folder, options.kills),
         "device": lambda: device_campaign(folder, options.kills),
         "demos": lambda: demonstration_campaign(folder, options.kills),
+        "her": lambda: hindsight_campaign(folder, options.kills),
         "sweep": lambda: sweep_campaign(folder, options.kills, options.ray),
         "tune": lambda: search_campaign(folder, options.kills),
         "disk": lambda: disk_campaign(folder),

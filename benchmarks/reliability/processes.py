@@ -1,10 +1,11 @@
 """Processes of bisac that are started, watched, and killed while they work."""
 
 import os
+import random
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -83,3 +84,26 @@ class Work:
         """Let it come to its end undisturbed."""
         with self.start(log) as process:
             assert process.wait(PATIENCE) == 0, f"{self.folder}: see the log beside it"
+
+
+def killed_rounds(
+    work: Callable[[str], Work], ends: Callable[[Path], Sequence[Any]], rounds: int, each: int, latest: float
+) -> tuple[int, int, int]:
+    """Do a work once undisturbed, then so many times with `each` kills, up to `latest` seconds after signs of life.
+
+    `work` makes it under a name, `ends` tells what a folder's parts came to. Returns how often it was killed, how many
+    parts there were in all the rounds, and how many of them ended equal to those of the undisturbed one.
+    """
+    rng, straight = random.Random(str(work("straight").begin)), work("straight")
+    straight.folder.parent.mkdir(parents=True, exist_ok=True)
+    kills = parts = equal = 0
+    with (straight.folder.parent / "log").open("w") as log:
+        straight.finish(log)
+        expected = ends(straight.folder)
+        for index in range(rounds):
+            again = work(f"killed-{index}")
+            kills += again.survive([rng.uniform(0, latest) for _ in range(each)], log)
+            pairs = list(zip(ends(again.folder), expected, strict=True))
+            parts, equal = parts + len(pairs), equal + sum(one == other for one, other in pairs)
+    print(f"{straight.folder.parent.name}: {kills} kills, {equal} of {parts} equal", flush=True)
+    return kills, parts, equal

@@ -1,9 +1,7 @@
 """Kills of a search for hyperparameters, at random moments of its own process."""
 
-import random
-
 from outcomes import Outcome
-from processes import Work, flags
+from processes import Work, flags, killed_rounds
 from small_runs import TINY, fingerprint
 
 from bisac.tuning.best import BEST
@@ -26,19 +24,12 @@ def outcome_of(out):
 
 def search_campaign(folder, kills):
     """SIGKILL of `bisac tune` at random moments; its trials save themselves, and the same command goes on."""
-    rng, survived, equal, rounds = random.Random(3), 0, 0, max(1, kills)
     words = ["tune", "Pendulum-v1", "--search", "critic_lr=1e-4:1e-2:log", "--no-prune", *flags(SETTINGS)]
 
     def work(name):
         arguments = [*words, "--out", folder / "tune" / name]
         return Work(folder / "tune" / name, arguments, arguments)
 
-    (folder / "tune").mkdir()
-    with (folder / "tune" / "log").open("w") as log:
-        work("straight").finish(log)
-        for index in range(rounds):
-            survived += work(f"killed-{index}").survive([rng.uniform(0, 6) for _ in range(3)], log)
-            equal += outcome_of(work(f"killed-{index}").folder) == outcome_of(work("straight").folder)
-    print(f"searches: {survived} kills, {equal} of {rounds} searches equal", flush=True)
-    result = f"gone on with; {equal} of {rounds} searches end equal: values, scores, every trial's run, best.toml"
-    yield Outcome("process of `bisac tune` killed at a random moment", survived, result, rounds - equal)
+    killed, searches, equal = killed_rounds(work, lambda out: [outcome_of(out)], max(1, kills), 3, 6.0)
+    result = f"gone on with; {equal} of {searches} searches end equal: values, scores, every trial's run, best.toml"
+    yield Outcome("process of `bisac tune` killed at a random moment", killed, result, searches - equal)

@@ -6,7 +6,7 @@ import time
 
 import psutil
 from outcomes import Outcome
-from processes import PATIENCE, Work, flags
+from processes import PATIENCE, Work, flags, killed_rounds
 from small_runs import TINY, fingerprint
 
 SETTINGS = TINY | {"algo": "sac", "steps": 1500, "eval_every": 500, "eval_episodes": 1, "checkpoint_every": 250}
@@ -15,50 +15,39 @@ SETTINGS = TINY | {"algo": "sac", "steps": 1500, "eval_every": 500, "eval_episod
 def sweep_campaign(folder, kills, ray):
     """SIGKILL of a run's process under a sweep, and of the sweep's own; the same command goes on."""
     rng, place, rounds = random.Random(4), folder / "sweep", max(1, kills)
-    place.mkdir()
 
     def work(name, *more):
         words = ["sweep", "--env", "Pendulum-v1", "--seeds", "0:2", *flags(SETTINGS), *more, "--out", place / name]
         return Work(place / name, words, words)
 
-    def equal_runs(name):
-        return sum(
-            fingerprint(place / name / f"Pendulum-v1/sac/seed{seed}")
-            == fingerprint(place / "straight" / f"Pendulum-v1/sac/seed{seed}")
-            for seed in range(2)
-        )
+    def ends(out):
+        return [fingerprint(out / f"Pendulum-v1/sac/seed{seed}") for seed in range(2)]
 
-    with (place / "log").open("w") as log:
-        work("straight").finish(log)
-        survived = equal = 0
-        for index in range(rounds):
-            survived += work(f"killed-{index}").survive([rng.uniform(0, 4) for _ in range(2)], log)
-            equal += equal_runs(f"killed-{index}")
-        print(f"sweeps: {survived} kills, {equal} of {2 * rounds} runs equal", flush=True)
-        result = f"runs saved themselves; gone on with, {equal} of {2 * rounds} end equal, bit for bit"
-        yield Outcome("process of `bisac sweep` killed at a random moment", survived, result, 2 * rounds - equal)
-        for engine in ("local", *(["ray"] if ray else [])):
-            yield _workers(engine, work, equal_runs, rounds, rng, place)
+    killed, runs, equal = killed_rounds(work, ends, rounds, 2, 4.0)
+    result = f"runs saved themselves; gone on with, {equal} of {runs} end equal, bit for bit"
+    yield Outcome("process of `bisac sweep` killed at a random moment", killed, result, runs - equal)
+    for engine in ("local", *(["ray"] if ray else [])):
+        yield _workers(engine, work, ends, rounds, rng)
 
 
-def _workers(engine, work, equal_runs, rounds, rng, place):
+def _workers(engine, work, ends, rounds, rng):
     """Kill what a sweep has trained: the run's process, or for Ray the worker that is its parent."""
     kills = told = equal = 0
-    said = ""
+    straight, said = work("straight").folder, ""
     for index in range(rounds):
         name = f"{engine}-{index}"
-        swept = work(name, "--engine", engine)
-        with (place / f"{name}.log").open("w") as log, swept.start(log) as process:
+        swept, log_path = work(name, "--engine", engine), straight.with_name(f"{name}.log")
+        with log_path.open("w") as log, swept.start(log) as process:
             swept.wait_for_life(process, rng.uniform(0, 2))
             kills += _kill_one(process.pid, "ray::work" if engine == "ray" else "bisac")
             process.wait(PATIENCE)
-        output = (place / f"{name}.log").read_text()
+        output = log_path.read_text()
         failed = re.search(r"Pendulum-v1 sac seed \d: failed with exit code -9", output)
         told += bool(failed) or (engine == "ray" and "2 of 2 runs complete" in output)
         said = failed[0] if failed else said
-        with (place / f"{name}.log").open("a") as log:
+        with log_path.open("a") as log:
             swept.finish(log)
-        equal += equal_runs(name)
+        equal += sum(one == other for one, other in zip(ends(swept.folder), ends(straight), strict=True))
     print(f"workers under {engine}: {kills} kills, {told} told, {equal} of {2 * rounds} runs equal", flush=True)
     what = {"local": "a run's process killed under `bisac sweep`", "ray": "a Ray worker killed under `--engine ray`"}
     how = {"local": "told; the same command went on", "ray": "Ray began it again, which went on from its checkpoint"}
