@@ -11,6 +11,9 @@ from small_runs import TINY, fingerprint
 
 SETTINGS = TINY | {"algo": "sac", "steps": 1500, "eval_every": 500, "eval_episodes": 1, "checkpoint_every": 250}
 
+TOLD = {"local": "failed with exit code -9", "ray": "its worker was lost; it goes on elsewhere"}
+"""What a sweep says of a process that was killed, by engine."""
+
 
 def sweep_campaign(folder, kills, ray):
     """SIGKILL of a run's process under a sweep, and of the sweep's own; the same command goes on."""
@@ -42,15 +45,15 @@ def _workers(engine, work, ends, rounds, rng):
             kills += _kill_one(process.pid, "ray::work" if engine == "ray" else "bisac")
             process.wait(PATIENCE)
         output = log_path.read_text()
-        failed = re.search(r"Pendulum-v1 sac seed \d: failed with exit code -9", output)
-        told += bool(failed) or (engine == "ray" and "2 of 2 runs complete" in output)
-        said = failed[0] if failed else said
+        told_of = re.search(rf"Pendulum-v1 sac seed \d: {TOLD[engine]}", output)
+        told += bool(told_of)
+        said = told_of[0] if told_of else said
         with log_path.open("a") as log:
             swept.finish(log)
         equal += sum(one == other for one, other in zip(ends(swept.folder), ends(straight), strict=True))
     print(f"workers under {engine}: {kills} kills, {told} told, {equal} of {2 * rounds} runs equal", flush=True)
     what = {"local": "a run's process killed under `bisac sweep`", "ray": "a Ray worker killed under `--engine ray`"}
-    how = {"local": "told; the same command went on", "ray": "Ray began it again, which went on from its checkpoint"}
+    how = {"local": "told; the same command went on", "ray": "told; went on from its checkpoint on another worker"}
     result = f"{how[engine]}; {equal} of {2 * rounds} runs end equal, bit for bit"
     return Outcome(what[engine], kills, result, 2 * rounds - equal, kills - told, f"{said}." if said else "")
 

@@ -9,7 +9,7 @@ from made_up_sweep import PLAN, pretend
 from bisac.runs.folder import RunFolder
 from bisac.sweeps import execute as module
 from bisac.sweeps.engines.base import EndedProcess, Engine
-from bisac.sweeps.events import RunEnded, RunStarted, SweepFinished, SweepProgressed
+from bisac.sweeps.events import RunEnded, RunLost, RunStarted, SweepFinished, SweepProgressed
 from bisac.sweeps.execute import execute
 
 
@@ -122,6 +122,38 @@ def test_events_tell_each_start_and_end_and_how_far_all_have_come(tmp_path):
     assert [sum(progress.complete for progress in event.told.values()) for event in (first, second)] == [1, 3]
     assert first.failed == second.failed == {runs[1].folder: "exit code 2"}
     assert first.remaining == pytest.approx((10 + 10 + 5) / 2)  # a tenth of a second a step, two at a time
+
+
+class LosingEngine(PretendEngine):
+    """Loses what the first runs ran on, once."""
+
+    def ended(self):
+        if len(self.started) > self.slots:
+            return super().ended()
+        lost, self.running = [EndedProcess(run, None, "its worker was lost", lost=True) for run in self.running], []
+        return lost
+
+
+def test_runs_that_lost_their_workers_are_told_and_go_on_before_the_others(tmp_path):
+    runs, engine = list(PLAN.runs(tmp_path)), LosingEngine()
+    *events, outcome = all_events(runs, engine)
+    assert isinstance(outcome, SweepFinished)
+    lost = [event.process for event in events if isinstance(event, RunLost)]
+    assert [(name(process.run), process.reason) for process in lost] == [
+        ("sac/seed0", "its worker was lost"),
+        ("bisac/seed0", "its worker was lost"),
+    ]
+    assert sorted(engine.started[2:4]) == ["bisac/seed0", "sac/seed0"]
+    assert (outcome.complete, outcome.failed) == (runs, {})
+    begun = [name(event.run) for event in events if isinstance(event, RunStarted)]
+    assert sorted(begun) == sorted([*engine.started])  # the second time is told too
+
+
+def test_lost_run_is_not_begun_again_once_the_sweep_is_to_stop(tmp_path):
+    engine = LosingEngine(on_start=lambda _: signal.raise_signal(signal.SIGTERM))
+    outcome = outcome_of(list(PLAN.runs(tmp_path)), engine)
+    assert engine.started == ["sac/seed0"]
+    assert outcome.stopped_by == signal.SIGTERM
 
 
 def test_run_that_waits_in_the_engine_has_not_started(tmp_path):

@@ -182,6 +182,7 @@ def test_run_of_a_lost_ray_node_goes_on_elsewhere_to_the_same_end(swept, environ
     finally:
         cluster.shutdown()
     assert code == 0, output
+    assert output.count("its worker was lost; it goes on elsewhere") == 1
     assert "2 of 2 runs complete" in output
     starts = [(run_folder.path / "sweep.log").read_text().count("run folder: ") for run_folder in run_folders]
     assert sorted(starts) == [1, 2]  # or the node was not lost in the middle

@@ -21,7 +21,7 @@ from bisac.sweeps import execute
 from bisac.sweeps.engines.base import EndedProcess
 from bisac.tuning import search as module
 from bisac.tuning.record import enrol, read_record, trial_name
-from bisac.tuning.search import SearchFinished, TrialEnded, TrialStarted, search
+from bisac.tuning.search import SearchFinished, TrialEnded, TrialLost, TrialStarted, search
 from bisac.tuning.study import STUDY, Study, best
 
 FLAGS = ["Pendulum-v1", "--algo", "sac:critic_norm=none", "--steps", "1000", "--eval-every", "250", "--out", "unused"]
@@ -165,6 +165,27 @@ def test_best_settings_are_what_train_takes(tuning, whole):
     assert command.hyperparameters.settled() == run.algorithm
     assert (command.env, command.run.steps, command.run.seed) == ("Pendulum-v1", 1000, 7)
     assert command.run.settled(run.algorithm).num_envs == run.settings.num_envs
+
+
+class LosingEngine(PretendEngine):
+    """Loses what the first trial ran on, at its second look."""
+
+    def ended(self):
+        if self.looks != 1:
+            return super().ended()
+        self.looks, lost = 2, self.running.pop(0)
+        return [EndedProcess(lost, None, "its worker was lost", lost=True)]
+
+
+def test_trial_that_lost_its_worker_is_told_and_comes_to_the_same_end(tuning, tmp_path):
+    engine = LosingEngine(slots=1)
+    events = go(tuning, tmp_path / "lost", 2, engine)
+    assert [(event.trial.number, event.reason) for event in events if isinstance(event, TrialLost)] == [
+        (0, "its worker was lost")
+    ]
+    assert engine.started == [trial_name(0), trial_name(0), trial_name(1)]
+    assert events[-1].trials == go(tuning, tmp_path / "whole", 2, PretendEngine(slots=1))[-1].trials
+    assert events[-1].problems == 0
 
 
 def test_nothing_is_left_to_do_the_second_time_and_more_trials_go_on(tuning, whole):

@@ -10,7 +10,7 @@ from rich.table import Table
 from bisac.display.terminal import Watch, duration
 from bisac.report.analysis import Analysis
 from bisac.report.words import plain
-from bisac.sweeps.events import RunEnded, RunStarted, SweepEvent, SweepFinished, SweepProgressed
+from bisac.sweeps.events import RunEnded, RunLost, RunStarted, SweepEvent, SweepFinished, SweepProgressed
 from bisac.sweeps.folders import LOG
 from bisac.sweeps.plan import Plan, PlannedRun
 
@@ -44,6 +44,8 @@ def show_sweep(event: SweepEvent, watch: Watch) -> None:
                 watch.say(f"{_name(run)}: started")
         case RunEnded():
             _show_ended(event, watch)
+        case RunLost(process):
+            watch.say(f"[yellow]{_name(process.run)}: {escape(process.reason)}[/]; it goes on elsewhere")
         case SweepProgressed():
             watch.tell_whole(_summary(event), lambda: _table(event, watch.console.height))
         case SweepFinished():

@@ -11,7 +11,7 @@ from rich.table import Table
 from bisac.display.terminal import Watch, duration
 from bisac.tuning.best import BEST
 from bisac.tuning.record import Tuning, trial_name
-from bisac.tuning.search import SearchEvent, SearchFinished, SearchProgressed, TrialEnded, TrialStarted
+from bisac.tuning.search import SearchEvent, SearchFinished, SearchProgressed, TrialEnded, TrialLost, TrialStarted
 from bisac.tuning.study import Trial
 
 
@@ -37,6 +37,8 @@ def show_trials(event: SearchEvent, watch: Watch) -> None:
                 watch.say(f"{trial_name(trial.number)}: started")
         case TrialEnded():
             watch.say(_ended(event))
+        case TrialLost(trial, reason):
+            watch.say(f"[yellow]{trial_name(trial.number)}: {escape(reason)}[/]; it goes on elsewhere")
         case SearchProgressed():
             top = f"; best {event.best.score:,.1f} ({trial_name(event.best.number)})" if event.best else ""
             summary = f"{event.done} of {event.wanted} trials done, {len(event.running)} running{top}"

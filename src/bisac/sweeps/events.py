@@ -29,6 +29,14 @@ class RunEnded:
 
 
 @dataclass(frozen=True)
+class RunLost:
+    """What a run's process ran on was lost, a node of a cluster, say; the run waits for room to go on elsewhere."""
+
+    process: EndedProcess
+    """The process, with its run and what was lost."""
+
+
+@dataclass(frozen=True)
 class SweepProgressed:
     """How far the whole sweep has come; told about twice a second."""
 
@@ -56,5 +64,5 @@ class SweepFinished:
     """The signal that stopped the sweep, if one did."""
 
 
-SweepEvent = RunStarted | RunEnded | SweepProgressed | SweepFinished
+SweepEvent = RunStarted | RunEnded | RunLost | SweepProgressed | SweepFinished
 """Whatever a sweep may tell."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bisac.runs.signals import stop_requests
 from bisac.sweeps.engines.base import EndedProcess, Engine
-from bisac.sweeps.events import RunEnded, RunStarted, SweepEvent, SweepFinished, SweepProgressed
+from bisac.sweeps.events import RunEnded, RunLost, RunStarted, SweepEvent, SweepFinished, SweepProgressed
 from bisac.sweeps.folders import LOG
 from bisac.sweeps.groups import side_by_side
 from bisac.sweeps.plan import PlannedRun
@@ -123,10 +123,15 @@ class _Sweep:
                 self._begun |= {each.folder for each in run.all}
                 yield from map(RunStarted, run.all)
 
-    def _tell_ended(self, ended: Sequence[EndedProcess], requests: Sequence[int]) -> Iterator[RunEnded]:
+    def _tell_ended(self, ended: Sequence[EndedProcess], requests: Sequence[int]) -> Iterator[RunEnded | RunLost]:
+        lost = [process for process in ended if process.lost and not requests]
         for process in ended:  # before anything is told: whoever hears it may fail
             self.running.pop(process.run.folder, None)
-        for process in (process for whole in ended for process in whole.each()):
+        for process in lost:
+            self._waiting.appendleft(process.run)
+            self._begun -= {each.folder for each in process.run.all}
+        yield from map(RunLost, (process for whole in lost for process in whole.each()))
+        for process in (process for whole in ended if whole not in lost for process in whole.each()):
             folder = process.run.folder
             self._told[folder] = progress_of(process.run)
             if not self._told[folder].complete and not requests:

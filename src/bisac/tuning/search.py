@@ -45,6 +45,16 @@ class TrialEnded:
 
 
 @dataclass(frozen=True)
+class TrialLost:
+    """What a trial's process ran on was lost, a node of a cluster, say; it waits for room to go on elsewhere."""
+
+    trial: Trial
+    """The trial."""
+    reason: str
+    """What was lost, in words."""
+
+
+@dataclass(frozen=True)
 class SearchProgressed:
     """How far the trials under way have come; told about twice a second."""
 
@@ -74,7 +84,7 @@ class SearchFinished:
     """The signal that stopped the search, if one did."""
 
 
-SearchEvent = TrialStarted | TrialEnded | SearchProgressed | SearchFinished
+SearchEvent = TrialStarted | TrialEnded | TrialLost | SearchProgressed | SearchFinished
 """Whatever a search may tell."""
 
 
@@ -112,7 +122,8 @@ class _Search:
             while self._more and not requests and len(self.running) < self._engine.slots and self._engine.room():
                 yield self._begin()
             for process in self._engine.ended():
-                yield self._judge(process)
+                again = process.lost and not requests and process.run.folder not in self._pruned
+                yield self._take_back(process) if again else self._judge(process)
             if requests and not passed_on:
                 self._engine.stop(requests[0])
                 passed_on = True
@@ -150,6 +161,13 @@ class _Search:
             return self._judge(EndedProcess(run, None, f"{error.strerror or error}: {error.filename or run.folder}"))
         self.running[run.folder] = run
         return TrialStarted(trial)
+
+    def _take_back(self, process: EndedProcess) -> TrialLost:
+        """Let a trial wait again that lost what it ran on."""
+        folder = process.run.folder
+        del self.running[folder]
+        self._waiting.append(self._trials[folder])
+        return TrialLost(self._trials[folder], process.reason)
 
     def _watch(self, folder: Path) -> None:
         """Tell the study how a trial does, and end it early if most did better by then."""

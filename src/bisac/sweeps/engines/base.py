@@ -18,6 +18,8 @@ class EndedProcess:
     """The process's exit code; None if it had none, or that is lost."""
     problem: str = ""
     """Why there is no exit code."""
+    lost: bool = False
+    """Whether what it ran on was lost, by no fault of its own: the run is to go on elsewhere."""
 
     def each(self) -> Iterator["EndedProcess"]:
         """Give the same for each run that the process trained."""

@@ -33,8 +33,8 @@ class RayEngine:
                 self._ray.init(**where, log_to_driver=False, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise BisacError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
-        # Lost workers are none of the run's faults: the same task again, wherever there is room.
-        self._task: Any = self._ray.remote(num_cpus=cores, max_retries=-1)(work)
+        # Ray would begin a task whose worker is lost again without a word; whoever watches the engine does it aloud.
+        self._task: Any = self._ray.remote(num_cpus=cores, max_retries=0)(work)
         self._cores = cores
         self._running: dict[Any, PlannedRun] = {}
         self._asked: dict[Any, float] = {}
@@ -83,6 +83,8 @@ class RayEngine:
             return EndedProcess(run, self._ray.get(task))
         except self._ray.exceptions.TaskCancelledError:
             return EndedProcess(run, 128 + signal.SIGINT)
+        except _lost(self._ray):
+            return EndedProcess(run, None, "its worker was lost", lost=True)
         except self._ray.exceptions.RayError as error:  # bisac or the shared folder is missing on that node, say
             return EndedProcess(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
 
@@ -103,6 +105,11 @@ def work(folders: list[Path], arguments: tuple[str, ...], cores: int) -> int:
     if asked:
         raise KeyboardInterrupt
     return code
+
+
+def _lost(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray says of a task whose worker was killed, by whom ever, or whose node is gone."""
+    return ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError
 
 
 @contextmanager
