@@ -69,8 +69,8 @@ bench-acting: $(VENV)/developing $(PEERS)/installed ## measure acting on one obs
 bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)
 
-bench-device: $(VENV)/installed ## measure learning on the device beside its updates alone, and many seeds
-	$(BIN)/python benchmarks/device.py $(ARGS)
+bench-device: $(VENV)-device/installed ## measure learning on the device beside its updates alone, and many seeds
+	$(VENV)-device/bin/python benchmarks/device.py $(ARGS)
 
 bench-scaling: $(VENV)/installed ## measure how costs grow
 	$(BIN)/python benchmarks/scaling.py $(ARGS)

@@ -53,8 +53,8 @@ class Contestant:
     label: str
     script: str
     name: str
-    trains: bool = True
-    """Whether it has steps to take, or updates alone."""
+    does: tuple[What, ...] = ("steps", "updates")
+    """What can be asked of it: training steps, updates alone."""
 
     def command(self, env: str, replay: int) -> list[str]:
         """The process that it is."""
@@ -63,15 +63,16 @@ class Contestant:
 
 
 SB3_SAC, SBX_SAC = Contestant("SB3: SAC", "peers", "sb3-sac"), Contestant("SBX: SAC", "peers", "sbx-sac")
-REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac")
+REJAX_SAC = Contestant("rejax: SAC", "peers", "rejax-sac", ("steps",))
 SAC, NORMALISED = Contestant("bisac: SAC, classic", "ours", "sac"), Contestant("bisac: SAC", "ours", "sac-batch")
 BISAC = Contestant("bisac: Bidirectional SAC", "ours", "bisac")
-DEVICE = Contestant("bisac: SAC, on the device", "ours", "sac-device")
+DEVICE = Contestant("bisac: SAC, on the device", "ours", "sac-device", ("steps",))
 VDN_A = Contestant("bisac: Bidirectional SAC, VDN-a", "ours", "bisac-vdn-a")
 LIMITS = tuple(
-    Contestant(f"limit ({label})", "limit", name, False) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
+    Contestant(f"limit ({label})", "limit", name, ("updates",)) for label, name in (("XLA", "xla"), ("BLAS", "numpy"))
 )
 ALL_SAC = (SB3_SAC, SBX_SAC, SAC, NORMALISED, BISAC, VDN_A)
+PENDULUM_SAC = (SB3_SAC, SBX_SAC, REJAX_SAC, SAC, DEVICE, BISAC)
 ALL_PPO = tuple(
     Contestant(f"{label}: PPO", script, name)
     for label, script, name in (("SB3", "peers", "sb3-ppo"), ("SBX", "peers", "sbx-ppo"), ("bisac", "ours", "ppo"))
@@ -96,7 +97,7 @@ GROUPS = (
     Group("hopper", "Hopper-v5", ALL_SAC + LIMITS, whats=("steps", "updates")),
     # A million transitions of Humanoid-v5 in each of the contestants would not fit into many a machine.
     Group("humanoid", "Humanoid-v5", ALL_SAC + LIMITS, replay=100_000, whats=("steps", "updates")),
-    Group("pendulum", "Pendulum-v1", (SB3_SAC, SBX_SAC, REJAX_SAC, SAC, DEVICE, BISAC), cores=(1,)),
+    Group("pendulum", "Pendulum-v1", PENDULUM_SAC + LIMITS, cores=(1,), whats=("steps", "updates")),
     Group("ppo", "Hopper-v5", ALL_PPO, topic="ppo"),
 )
 KEEP_FREED = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
@@ -133,7 +134,9 @@ class Worker:
 def working(contestant: Contestant, env: str, replay: int, cores: int, cache: str) -> Iterator[Worker]:
     """A contestant's process on so many cores, which has taken its first training step."""
     pinned = sorted(os.sched_getaffinity(0))[:cores]
-    environment = os.environ | {"XDG_CACHE_HOME": cache, "TMPDIR": cache} | ({} if contestant.trains else KEEP_FREED)
+    environment = (
+        os.environ | {"XDG_CACHE_HOME": cache, "TMPDIR": cache} | ({} if "steps" in contestant.does else KEEP_FREED)
+    )
     command = contestant.command(env, replay)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -194,7 +197,7 @@ class Bench:
                 workers[contestant].answer()  # warmed up
             seen = [worker.versions for worker in workers.values()]
             for what in group.whats:
-                able = {c: worker for c, worker in workers.items() if c.trains or what == "updates"}
+                able = {c: worker for c, worker in workers.items() if what in c.does}
                 peaks = {c.label: [worker.measure(what, 0.01)["peak_bytes"] / 1e6] for c, worker in able.items()}
                 topic, unit = (group.topic, "env-steps/s") if what == "steps" else (what, "updates/s")
                 self.add(topic, group.env, cores, unit, self.rates(what, able, f"{place}: {topic}"), seen)

@@ -1,19 +1,19 @@
-"""How fast learning on the device is: beside its own updates alone, and eight seeds beside eight processes.
+"""How fast learning on the device is: beside its own updates alone, eight seeds beside eight processes, and compiling.
 
-`make bench-device` runs this. What counts are ratios: the two sides of each take turns.
+`make bench-device` runs this, where Brax is installed. What counts are ratios: the two sides of each take turns.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -45,6 +45,10 @@ class Options:
     """Steps of each of the eight runs."""
     seeds: int = 8
     """Runs, side by side and as processes."""
+    seed_rounds: int = 3
+    """Turns of the runs side by side, and of those as processes."""
+    backends: tuple[str, ...] = ("spring", "generalized")
+    """Of Brax's hopper, whose programs are compiled."""
 
 
 class Still(NamedTuple):
@@ -98,34 +102,54 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def many_seeds(options: Options) -> dict[str, float]:
-    """Return steps a second of all runs together, side by side in one process and as processes, one a core."""
-    words = ["train", "classic/pendulum", "--algo", "sac", "--critic-norm", "none", "--hidden", "64", "64"]
+def many_seeds(options: Options) -> dict[str, list[float]]:
+    """Return steps a second of all runs together, side by side in one process and as processes, of each round."""
+    words = ["classic/pendulum", "--algo", "sac", "--critic-norm", "none", "--hidden", "64", "64"]
     words += ["--steps", str(options.steps), "--eval-every", str(options.steps), "--checkpoint-every", "0"]
-    total, slots = options.seeds * options.steps, cores()
+    total, free = options.seeds * options.steps, sorted(os.sched_getaffinity(0))
 
-    def run(out: str, *more: str) -> None:
-        command = [sys.executable, "-m", "bisac", *words, "--out", out, *more]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    def pinned(folder: str, seed: int) -> None:
+        core = free.pop()
+        _train(*words, "--out", f"{folder}/p{seed}", "--seed", str(seed), before=["taskset", "-c", str(core)])
+        free.append(core)
 
-    def processes(folder: str) -> None:
-        free = sorted(os.sched_getaffinity(0))
+    def apart(folder: str) -> None:
+        with ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(lambda seed: pinned(folder, seed), range(options.seeds)))
 
-        def pinned(seed: int) -> None:
-            core = free.pop()
-            command = [sys.executable, "-m", "bisac", *words, "--out", f"{folder}/p{seed}", "--seed", str(seed)]
-            pin = ["taskset", "-c", str(core)]
-            subprocess.run([*pin, *command], check=True, stdout=subprocess.DEVNULL)
-            free.append(core)
+    found: dict[str, list[float]] = {"one process": [], "a process each": []}
+    with tempfile.TemporaryDirectory() as warm:  # compiled programs are kept
+        _train(*words, "--out", f"{warm}/runs", "--seeds", "0:2")
+        pinned(warm, 0)
+    for _ in range(options.seed_rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            together = ["--out", f"{folder}/seeds", "--seeds", f"0:{options.seeds}"]
+            found["one process"].append(total / _seconds(lambda: _train(*words, *together)))  # noqa: B023
+            found["a process each"].append(total / _seconds(lambda: apart(folder)))
+    return found
 
-        with ThreadPoolExecutor(slots) as pool:
-            list(pool.map(pinned, range(options.seeds)))
 
+def compiling(backend: str) -> tuple[float, float]:
+    """Return the seconds of a short run of Brax's hopper: with nothing compiled before, and once more."""
+    words = ["brax/hopper", "--env-arg", f"backend={backend}", "--algo", "sac", "--num-envs", "8"]
+    words += ["--steps", "320", "--learning-starts", "160", "--eval-every", "320", "--eval-episodes", "1"]
     with tempfile.TemporaryDirectory() as folder:
-        run(f"{folder}/warm", "--seeds", "0:2")  # compiled programs are kept
-        together = _seconds(lambda: run(f"{folder}/seeds", "--seeds", f"0:{options.seeds}"))
-        apart = _seconds(lambda: processes(folder))
-    return {"one process": total / together, "a process each": total / apart, "ratio": apart / together}
+        cache = {"JAX_COMPILATION_CACHE_DIR": f"{folder}/cache"}
+        first, again = (
+            _seconds(lambda: _train(*words, "--out", f"{folder}/{name}", environment=cache))  # noqa: B023
+            for name in ("first", "again")
+        )
+    return first, again
+
+
+def _train(*words: str, before: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})) -> None:
+    command = [*before, sys.executable, "-m", "bisac", "train", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | dict(environment))
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Return the median, and the range it lies in."""
+    return f"{median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
 
 def main() -> None:
@@ -133,9 +157,14 @@ def main() -> None:
     options = tyro.cli(Options)
     tune_process()
     for name, source in (("classic/pendulum", "classic/pendulum"), ("no physics", NoPhysics())):
-        ratios = over_the_update(source, options.rounds)
-        print(f"{name}: steps over updates alone {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
-    print(f"{options.seeds} seeds: {json.dumps({k: round(v, 2) for k, v in many_seeds(options).items()})}")
+        print(f"{name}: steps over updates alone {spread(over_the_update(source, options.rounds), 2)}", flush=True)
+    found = many_seeds(options)
+    ratios = [one / each for one, each in zip(*found.values(), strict=True)]
+    told = ", ".join(f"{name} {spread(values, 0)}" for name, values in found.items())
+    print(f"{options.seeds} seeds, steps a second: {told}; ratio {spread(ratios, 2)}", flush=True)
+    for backend in options.backends:
+        first, again = compiling(backend)
+        print(f"a run of 320 steps of brax/hopper, {backend}: {first:.0f} s, compiled before {again:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

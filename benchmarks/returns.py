@@ -133,11 +133,11 @@ def run(race: Race, cores: deque[int], options: Options) -> dict[str, Any]:
         cores.append(core)
     answers = [json.loads(line) for line in answered.splitlines()]
     evaluations = [answer for answer in answers if "step" in answer]
-    last = evaluations[-1] if evaluations else {"seconds": limit, "cpu_seconds": limit, "step": 0}
+    last = evaluations[-1] if evaluations else {"seconds": limit, "wall_seconds": limit, "step": 0}
     found = {
         "reached": answers[-1]["reached"],
         "seconds": last["seconds"] if answers[-1]["reached"] else max(limit, last["seconds"]),
-        "cpu_seconds": last["cpu_seconds"],
+        "wall_seconds": last["wall_seconds"],
         "step": last["step"],
         "goal": GOALS[race.env],
         "evaluations": evaluations,

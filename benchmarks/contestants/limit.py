@@ -15,7 +15,7 @@ import numpy as np
 from meter import UPDATES, Meter
 
 BATCH, WIDTH = 256, 256
-SIZES = {"Hopper-v5": (11, 3), "Humanoid-v5": (348, 17)}
+SIZES = {"Hopper-v5": (11, 3), "Humanoid-v5": (348, 17), "Pendulum-v1": (3, 1)}
 """Observations and actions."""
 Matrix = Any
 """Of JAX or of NumPy."""

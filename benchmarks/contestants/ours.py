@@ -89,9 +89,10 @@ def _compiled(name: str, env: str) -> Callable[[], None]:
     from bisac.algos import make_algorithm
     from bisac.envs.task import Task
 
-    task = Task(env)
-    algo: Any = make_algorithm(*CONTESTANTS[name])
-    return compiled_updates(algo, task.spec(task.make()), UPDATES)[0]
+    task, (algo, settings) = Task(env), CONTESTANTS[name]
+    hyperparameters = {field: value for field, value in settings.items() if field != "num_envs"}
+    made: Any = make_algorithm(algo, hyperparameters)
+    return compiled_updates(made, task.spec(task.make()), UPDATES)[0]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A race to a return: what every contestant is judged by, whichever library it comes from.
 
 It trains as its users have it train, and is stopped every few thousand steps for five deterministic episodes. They do
-not count; compiling does. The return is reached when two evaluations in a row are at or above it.
+not count; compiling does. The return is reached when two evaluations in a row are at or above it. Seconds are those
+that its core was busy with it: what it takes on a core of its own, whatever else the machine does.
 """
 
 import json
@@ -34,33 +35,33 @@ class Race:
         self._envs = [gym.make(env) for _ in SEEDS]
         self._next, self._in_a_row = EVERY, 0
         self._say(versions=versions())
-        self._paused, self._cpu_paused = 0.0, 0.0
-        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self._paused, self._wall_paused = 0.0, 0.0
+        self._began, self._wall_began = time.process_time(), time.perf_counter()
 
     def over(self, step: int, predict: Predict) -> bool:
         """Whether the contestant, which has taken so many steps, is to stop; evaluates it where that is due."""
         if step < self._next:
             return self.seconds > self._limit
         self._next += EVERY
-        seconds, cpu_seconds = self.seconds, self.cpu_seconds
-        stopped, cpu_stopped = time.perf_counter(), time.process_time()
+        seconds, wall_seconds = self.seconds, self.wall_seconds
+        stopped, wall_stopped = time.process_time(), time.perf_counter()
         returns = self._evaluate(predict)
-        self._paused += time.perf_counter() - stopped
-        self._cpu_paused += time.process_time() - cpu_stopped
+        self._paused += time.process_time() - stopped
+        self._wall_paused += time.perf_counter() - wall_stopped
         mean = float(np.mean(returns))
         self._in_a_row = self._in_a_row + 1 if mean >= self._goal else 0
-        self._say(step=step, seconds=seconds, cpu_seconds=cpu_seconds, eval_return=mean)
+        self._say(step=step, seconds=seconds, wall_seconds=wall_seconds, eval_return=mean)
         return self._in_a_row == 2 or seconds > self._limit
 
     @property
     def seconds(self) -> float:
-        """Time that training has taken."""
-        return time.perf_counter() - self._began - self._paused
+        """Time that training has kept its core busy."""
+        return time.process_time() - self._began - self._paused
 
     @property
-    def cpu_seconds(self) -> float:
-        """Time that it has kept its core busy: what it would have taken had it been alone there."""
-        return time.process_time() - self._cpu_began - self._cpu_paused
+    def wall_seconds(self) -> float:
+        """Time that training has taken, with whatever the core did beside it."""
+        return time.perf_counter() - self._wall_began - self._wall_paused
 
     def finish(self) -> None:
         """Tell how it ended."""
