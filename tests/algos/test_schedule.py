@@ -37,8 +37,10 @@ def test_schedules_are_read_and_refused():
     assert MPO(dual_lr=TEXT).dual_lr == TD3(actor_lr=TEXT).actor_lr == TEXT
     bad_ones = "linear linear:1:2 linear:1:2:3:4 cosine:1:2:3 linear:a:2:3 linear:1:2:0 linear:0:1:5 linear:-1:1:5"
     more = "linear:1:-1:5 linear:nan:1:5 linear:1:2:1.5 fast"
-    for bad in (*bad_ones.split(), *more.split(), "", -1.0, 0.0):
-        with pytest.raises(bisac.BisacError, match=r"--critic-lr must be positive, or linear:FROM:TO:UPDATES such as"):
+    for bad in (*bad_ones.split(), *more.split(), "", -1.0, 0.0, 10**30):
+        with pytest.raises(
+            bisac.BisacError, match=r"--critic-lr must be positive and below 1e9, or linear:FROM:TO:UPDATES such"
+        ):
             SAC(critic_lr=bad)
     with pytest.raises(bisac.BisacError, match="--critic-lr must be positive"):
         SAC(critic_lr="auto")

@@ -13,8 +13,12 @@ from jaxtyping import Array, Float, Int
 LearningRate = float | str
 """A number; linear:FROM:TO:UPDATES; or auto, where a field says what that stands for."""
 
-KIND = "positive, or linear:FROM:TO:UPDATES such as linear:1e-3:1e-4:200000"
+KIND = "positive and below 1e9, or linear:FROM:TO:UPDATES such as linear:1e-3:1e-4:200000"
 """What a learning rate must be, in a user's words."""
+
+
+HIGHEST = 1e9
+"""What no learning rate reaches: optimisers overflow at what is far beyond it."""
 
 
 class Linear(NamedTuple):
@@ -37,13 +41,13 @@ def parse_schedule(text: str) -> Linear | None:
         first, last, updates = float(numbers[0]), float(numbers[1]), int(numbers[2])
     except (IndexError, ValueError):
         return None
-    sound = kind == "linear" and len(numbers) == 3 and 0.0 < first < 1e9 and 0.0 <= last < 1e9 and updates >= 1
+    sound = kind == "linear" and len(numbers) == 3 and 0.0 < first < HIGHEST and 0.0 <= last < HIGHEST and updates >= 1
     return Linear(first, last, updates) if sound else None
 
 
 def is_rate(value: LearningRate) -> bool:
     """Return whether a value is a positive number or a schedule."""
-    return parse_schedule(value) is not None if isinstance(value, str) else value > 0
+    return parse_schedule(value) is not None if isinstance(value, str) else 0.0 < value < HIGHEST
 
 
 def is_rate_or_auto(value: LearningRate) -> bool:
