@@ -36,7 +36,8 @@ def test_contestants_have_names_for_people_and_folders(text, name):
         ("sac:epsilon=1", "SAC has no hyperparameter 'epsilon'"),
         ("sac:tau=2", "--tau must be in"),
         ("sac:critic", "must be name=value"),
-        ("bisac:hidden=64x0", "--hidden must be one or more positive widths"),
+        ("bisac:hidden=64x0", "--hidden must be one or more widths from 1 to 1048576"),
+        (f"sac:hidden=64x{10**30}", "--hidden must be one or more widths from 1 to 1048576"),
     ],
 )
 def test_wrong_contestants_are_told(text, problem):

@@ -1,6 +1,7 @@
 """A sweep's record: what may be added to it, and what is refused."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -57,4 +58,12 @@ def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
 def test_damaged_record_is_told(text, tmp_path):
     (tmp_path / "sweep.json").write_text(text)
     with pytest.raises(BisacError, match="is damaged"):
+        read_record(tmp_path)
+
+
+def test_record_whose_names_no_folder_can_have_is_told(tmp_path):
+    enrol(PLAN, tmp_path, COMMAND, measured)
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"envs": ["P" * 256], "runs": []}))
+    with pytest.raises(BisacError, match=r"sweep\.json is damaged.*contradict"):
         read_record(tmp_path)

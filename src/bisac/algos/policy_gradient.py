@@ -17,7 +17,7 @@ from bisac.algos.base import OnPolicy, Rollout
 from bisac.algos.learner import Learner
 from bisac.algos.search import among, between
 from bisac.nets.actors import UnsquashedActor
-from bisac.nets.mlp import MLP, Activation
+from bisac.nets.mlp import MLP, WIDEST, Activation
 from bisac.ops.losses import clipped_value_loss, policy_gradient_loss
 from bisac.ops.returns import generalised_advantages
 from bisac.types import Metrics, Spec
@@ -96,7 +96,7 @@ class PolicyGradient(OnPolicy[State]):
         require(self, "positive", lambda v: v > 0, "learning_rate", "max_gradient")
         require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gae_lambda")
         require(self, "0 or positive", lambda v: v >= 0, "entropy_weight", "value_weight")
-        require(self, "one or more positive widths", lambda v: v > 0, "hidden")
+        require(self, f"one or more widths from 1 to {WIDEST}", lambda v: 1 <= v <= WIDEST, "hidden")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
         """Return a fresh agent: an actor, and a value function with no bias and orthogonal weights."""

@@ -21,6 +21,7 @@ from bisac.algos.td import TemporalDifference, auto
 from bisac.nets.actors import TanhGaussianActor
 from bisac.nets.additive import Additive
 from bisac.nets.critics import Critic, Decomposed, Decomposition, Joint
+from bisac.nets.mlp import WIDEST
 from bisac.ops.losses import temperature_loss
 from bisac.ops.returns import soft_value
 from bisac.ops.rewards import in_rewards, spread_of
@@ -106,8 +107,9 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
         require(self, f"auto, {KIND}", is_rate_or_auto, "temperature_lr")
         require(self, "positive or 'auto'", lambda v: v == "auto" or v > 0, "initial_temperature")
         require(self, "at least 1", lambda v: v == "auto" or v >= 1, "policy_delay")
-        require(self, "one or more positive widths", lambda v: v > 0, "embedding", "subnetwork")
-        require(self, "positive widths, or none", lambda v: v > 0, *(("encoder",) if self.encoder else ()))
+        require(self, f"one or more widths from 1 to {WIDEST}", lambda v: 1 <= v <= WIDEST, "embedding", "subnetwork")
+        encoder = ("encoder",) if self.encoder else ()
+        require(self, f"widths from 1 to {WIDEST}, or none", lambda v: 1 <= v <= WIDEST, *encoder)
         require(self, "positive or 'learned'", lambda v: v == "learned" or v > 0, "temperature")
 
     @abstractmethod

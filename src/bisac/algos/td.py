@@ -18,7 +18,7 @@ from bisac.algos.learner import Learner
 from bisac.algos.schedule import KIND, LearningRate, adam, is_rate
 from bisac.algos.search import between
 from bisac.nets.critics import Critic
-from bisac.nets.mlp import Activation, normalised
+from bisac.nets.mlp import WIDEST, Activation, normalised
 from bisac.nets.normalisation import Moments, dead_units, moments_gap
 from bisac.ops.losses import squared_error
 from bisac.ops.returns import polyak, td_target
@@ -76,7 +76,7 @@ class TemporalDifference(OffPolicy[State]):
         require(self, "in [0, 1)", lambda v: v == "auto" or 0.0 <= v < 1.0, "adam_b1")
         require(self, KIND, is_rate, "critic_lr")
         require(self, "in [0, 1]", lambda v: v == "auto" or 0.0 <= v <= 1.0, "policy_average")
-        require(self, "one or more positive widths", lambda v: v > 0, "hidden")
+        require(self, f"one or more widths from 1 to {WIDEST}", lambda v: 1 <= v <= WIDEST, "hidden")
         if self.critic_norm == "batch":
             require(self, "left out with --critic-norm batch, which has no targets", lambda v: v == "auto", "tau")
             kind = f"at least {LEAST_BATCH} with --critic-norm batch, for the statistics of fewer say little"

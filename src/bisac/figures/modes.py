@@ -10,6 +10,7 @@ from bisac.algos import MPO, SAC, BidirectionalSAC, ForwardSAC, OffPolicy
 from bisac.envs.tasks.peaks import NEAR_HEIGHT
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.figures.peaks_training import train_on_peaks
+from bisac.nets.mlp import WIDEST
 from bisac.plotting.style import LABELS, drawing, rendered
 from bisac.validate import require
 
@@ -54,7 +55,7 @@ class ModesFigure(PaperFigure):
         require(self, "from 0 to 1", lambda v: 0.0 <= v <= 1.0, "coupling")
         require(self, "at least 1100", lambda v: v >= 1100, "steps")
         require(self, "at least 1", lambda v: v >= 1, "seeds")
-        require(self, "one or more positive widths", lambda v: v > 0, "hidden")
+        require(self, f"one or more widths from 1 to {WIDEST}", lambda v: 1 <= v <= WIDEST, "hidden")
 
     def make(self, tell: Tell) -> Made:
         """Train every contestant in every cell, then draw the maps."""

@@ -15,6 +15,9 @@ from bisac.nets.normalisation import Moments, Norm
 Activation = Literal["relu", "silu", "tanh"]
 """The hidden layers' nonlinearity, by the name it has among hyperparameters."""
 
+WIDEST = 2**20
+"""Units that a layer may have at the most: more fit into no machine's memory."""
+
 Model = TypeVar("Model")
 
 _ACTIVATIONS: dict[Activation, Callable[[Array], Array]] = {

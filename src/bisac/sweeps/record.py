@@ -20,6 +20,9 @@ from bisac.storage import read_file, write_atomic
 from bisac.sweeps.contestants import Contestant, fields_of
 from bisac.sweeps.plan import Plan, PlannedRun
 
+LONGEST_NAME = 256
+"""Bytes that no name of a folder has."""
+
 RECORD = "sweep.json"
 """The name of the record in the sweep's folder."""
 FORMAT = 2
@@ -115,10 +118,12 @@ def _check_sound(record: SweepRecord) -> None:
     steps, versions = record.settings["steps"], record.provenance.get("versions", {})
     sound = (
         all(isinstance(word, str) and word.isprintable() for word in (*record.envs, *names))
+        and all(len(word.encode()) < LONGEST_NAME for word in (*record.envs, *names))
         and all(env in record.envs and name in names for env, name, _ in record.runs)
         and isinstance(steps, int)
         and steps > 0
         and all(math.isfinite(value) for value in record.random_returns.values())
+        and all(isinstance(command, list) for command in record.commands)
         and all(isinstance(word, str) for command in record.commands for word in command)
         and all(isinstance(part, dict) for part in (record.settings, record.hyperparameters, versions))
         and bool(record.envs and record.contestants and record.commands)
