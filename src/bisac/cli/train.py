@@ -33,7 +33,8 @@ class TrainCommand:
     algo: str = "bisac"
     """The algorithm; 'bisac list' names them."""
     preset: Preset = "auto"
-    """Start from what suits the task; that, with few updates for cheap simulators (fast); or plain defaults (none)."""
+    """Start from what suits the task; that, with few updates for cheap simulators (fast); that, with the paper's own
+    algorithm (paper); or plain defaults (none)."""
     seeds: str | None = None
     """Seeds as 0:8 (0 to 7) or 0,3,7: as many runs side by side, a folder each, on tasks of the device alone."""
     config: Path | None = None
