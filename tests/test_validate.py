@@ -1,10 +1,11 @@
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from bisac.errors import BisacError
-from bisac.validate import require, require_types
+from bisac.validate import require, require_types, take_whole_numbers
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,16 @@ def test_values_are_refused_one_by_one():
     for widths in ((8, 0), ()):  # none is as wrong as a wrong one
         with pytest.raises(BisacError, match=r"^--widths must be positive"):
             require(Options(widths=widths), "positive", lambda v: v > 0, "widths")
+
+
+def test_whole_numbers_may_be_floats_or_of_numpy():
+    @dataclass(frozen=True)
+    class Run:
+        steps: Any
+        seed: Any
+        every: Any
+
+    run = Run(1e6, np.int64(3), 1.5)
+    take_whole_numbers(run, "steps", "seed", "every")
+    assert [type(value) for value in vars(run).values()] == [int, int, float]
+    assert vars(run) == {"steps": 1_000_000, "seed": 3, "every": 1.5}

@@ -25,6 +25,10 @@ def require_float32() -> None:
         raise BisacError("bisac computes in float32, and JAX is set to 64 bits; unset JAX_ENABLE_X64 in this process.")
 
 
+LARGEST_BOUND = float(np.finfo(np.float32).max) / 2
+"""What no action's bound exceeds, so that the distance of two bounds is a float32 too."""
+
+
 class Transition(NamedTuple):
     """One step of experience, or a batch of them along leading axes."""
 
@@ -69,8 +73,7 @@ class Spec:
         low, high = (tuple(float(v) for v in fields[name]) for name in ("action_low", "action_high"))
         args, layout = tuple(map(str, fields.get("env_args", ()))), layout_from_json(fields.get("layout"))
         spec = Spec(str(fields["env_id"]), int(fields["obs_dim"]), low, high, args, layout)
-        largest = float(np.finfo(np.float32).max) / 2  # so that the distance of the bounds is a float32 too
-        bounded = all(abs(bound) <= largest for bound in low + high)
+        bounded = all(abs(bound) <= LARGEST_BOUND for bound in low + high)
         if spec.obs_dim < 1 or not low or len(low) != len(high) or not bounded:
             raise ValueError(f"impossible sizes or bounds {fields}")
         if not all(name.isprintable() for name in (spec.env_id, *args)):  # they are shown in terminals and on pages

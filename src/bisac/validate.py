@@ -7,8 +7,11 @@ which dataclass it is given, nor what its fields mean.
 import dataclasses
 import math
 from collections.abc import Callable
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from bisac.errors import BisacError
 
@@ -24,6 +27,14 @@ def require(fields: object, kind: str, holds: Callable[[Any], bool], *names: str
         values = value if isinstance(value, tuple) else (value,)
         if not values or not all(holds(v) for v in values):
             raise BisacError(f"{_flag(name)} must be {kind}, got {value}.")
+
+
+def take_whole_numbers(fields: object, *names: str) -> None:
+    """Let 1e6 and NumPy's whole numbers stand for the int that they are, in the named fields of a frozen dataclass."""
+    for name in names:
+        value = getattr(fields, name)
+        if isinstance(value, np.integer) or (isinstance(value, float) and value.is_integer()):
+            object.__setattr__(fields, name, int(value))
 
 
 def require_types(fields: Any) -> None:
@@ -60,4 +71,5 @@ def _kind(hint: Any) -> str:
         return " or ".join(map(_kind, get_args(hint)))
     if get_origin(hint) is tuple:
         return f"a tuple of {'words' if get_args(hint)[0] is str else 'whole numbers'}"
-    return {float: "a number", int: "a whole number", bool: "True or False", str: "a word", NoneType: "None"}[hint]
+    kinds = {float: "a number", int: "a whole number", bool: "True or False", str: "a word", Path: "a path"}
+    return {**kinds, NoneType: "None"}[hint]

@@ -56,7 +56,7 @@ def test_export_writes_beside_the_policy_and_the_card_tells_of_it(folder, capsys
     assert "| 60 | -1,411.0 |" in card
     assert "| critic_lr | `0.001` |" in card
 
-    RunFolder(folder).create(overwrite=True)  # what was made of a run that is lost must not be taken for the next one's
+    RunFolder(folder).clear()  # what was made of a run that is lost must not be taken for the next one's
     assert sorted(path.name for path in folder.iterdir()) == ["step_000000000060.npz", "step_000000000060.py"]
 
 

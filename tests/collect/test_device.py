@@ -277,6 +277,14 @@ def test_batched_runs_come_to_what_they_come_to_alone():
             np.testing.assert_allclose(leaf, other, rtol=1e-3, atol=1e-4)
 
 
+def test_no_folder_is_written_where_another_of_them_holds_a_run(tmp_path):
+    (tmp_path / "seed1").mkdir()
+    (tmp_path / "seed1/config.json").write_text("{}")
+    with pytest.raises(bisac.BisacError, match="seed1 holds a run already"):
+        list(start(MASS, SAC(**ALGO), Settings(steps=10, out=tmp_path), seeds=[0, 1]))
+    assert not (tmp_path / "seed0/config.json").exists()
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_counters_of_every_algorithm_stay_out_of_the_batch(name):
     """Whatever an algorithm counts must not depend on data: else its runs could not share the count."""

@@ -1,9 +1,11 @@
+import gymnasium as gym
 import jax
 import numpy as np
 import pytest
 from probe_envs import Counter, Truncated
 from small_runs import advanced, host_collector
 
+import bisac
 from bisac.algos import SAC
 from bisac.collect import memory as memory_check
 from bisac.collect import replay as replay_memory
@@ -107,3 +109,28 @@ def test_replay_that_does_not_fit_is_refused(monkeypatch):
         check_memory(algo, spec)
     with pytest.raises(BisacError, match="at least the number of environments, 2000"):
         algo.check_num_envs(2000)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_rewards_that_are_normalised_already_have_about_the_same_unit_on_any_scale(scale):
+    class Scaled(Counter):
+        def step(self, action):
+            obs, reward, *rest = super().step(action)
+            return obs, scale * (reward + float(action[0])), *rest
+
+    algo = SAC(critic_norm="batch", normalise_rewards=True, **TINY).settled()
+    _, state, _ = gathered(algo, Scaled, 1, steps=20)
+    learning = state.flat.whole
+    raw = np.asarray(learning.replay.storage.reward)[:12]
+    low, high = np.percentile(np.clip(raw / float(learning.scaling.returns.std), -10, 10), [5, 95])
+    assert float(learning.agent.reward_unit) == pytest.approx((high - low) / 3.29, rel=0.5)
+
+
+def test_one_simulator_under_several_names_is_refused():
+    env = Counter()
+    with pytest.raises(BisacError, match="is one environment, which was given several times"):
+        bisac.train(lambda: env, algo="sac", num_envs=2, eval_env=Counter, steps=10, verbose=False)
+    with pytest.raises(BisacError, match="is one environment, which was given several times"):
+        bisac.train(lambda: env, algo="sac", num_envs=1, eval_episodes=1, steps=10, verbose=False)
+    with pytest.raises(BisacError, match="is one environment, which was given several times"):
+        bisac.train(gym.Wrapper(env), algo="sac", eval_env=env, steps=10, verbose=False)

@@ -164,15 +164,16 @@ def test_equal_policies_give_equal_files(tmp_path):
         assert (tmp_path / name).read_bytes() == first
 
 
-def test_dictionaries_of_arrays_are_named_inputs(tmp_path):
-    layout = ("dict", ("goal", "state"), (("box", (3,)), ("box", (2, 2))))
+@pytest.mark.parametrize("name", ["state", "observation"])  # the second is that of every goal task
+def test_dictionaries_of_arrays_are_named_inputs(name, tmp_path):
+    layout = ("dict", ("goal", name), (("box", (3,)), ("box", (2, 2))))
     spec = Spec("Some-v0", 7, (-2.0, 0.0), (2.0, 10.0), layout=layout)
     policy, random = fresh(POLICIES["sac"], spec), np.random.default_rng(0)
     flat = random.normal(size=(50, 7)).astype(np.float32)
-    parts = {"goal": flat[:, :3], "state": flat[:, 3:].reshape(-1, 2, 2)}
+    parts = {"goal": flat[:, :3], name: flat[:, 3:].reshape(-1, 2, 2)}
     expected = policy.predict(flat)[0]
     np.testing.assert_array_equal(policy.predict(parts)[0], expected)
-    one = {name: array[7] for name, array in parts.items()}
+    one = {part: array[7] for part, array in parts.items()}
     np.testing.assert_allclose(policy.predict(one)[0], expected[7], rtol=1e-5)
     acts = forms(policy, tmp_path)
     np.testing.assert_allclose(acts["onnx"](*parts.values()), expected, rtol=1e-5, atol=1e-6)

@@ -273,7 +273,7 @@ def test_damaged_files_cost_a_warning(store, tmp_path):
 
 def test_overwritten_run_is_another_in_the_tracker(store, tmp_path):
     list(tracked(events_of([begun(tmp_path)], [10])))
-    RunFolder(tmp_path).create(overwrite=True)
+    RunFolder(tmp_path).clear()
     list(tracked(events_of([begun(tmp_path)], [10])))
     assert [told_steps(store, run) for run in "01"] == [[10], [10]]
 

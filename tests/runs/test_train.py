@@ -186,6 +186,15 @@ def test_existing_run_is_kept_unless_told(folder, tmp_path):
     assert len(list(out.glob("events.out.*"))) == 1
 
 
+def test_run_that_lost_its_config_is_not_taken_over(tmp_path):
+    out = tmp_path / "run"
+    bisac.train(Counter, out=out, **SHORT | {"checkpoint_every": 20})
+    (out / "config.json").unlink()
+    with pytest.raises(bisac.BisacError, match="holds a run already"):
+        bisac.train(Counter, out=out, **SHORT)
+    assert list((out / "checkpoints").glob("step-*"))
+
+
 def test_nothing_is_written_for_bad_input(tmp_path):
     for bad in (dict(env="CartPole-v1"), dict(env="Hoper-v5")):
         with pytest.raises(bisac.BisacError):

@@ -14,6 +14,7 @@ from bisac.cli.arguments import parse
 from bisac.collect.collector import Evaluation
 from bisac.collect.dispatch import film, judge
 from bisac.display.terminal import open_console
+from bisac.runs.describing import place_beside
 from bisac.runs.video import write_video
 from bisac.validate import require
 
@@ -57,7 +58,7 @@ def run_eval(arguments: list[str], console: Console) -> int:
         console.print(_sentence(evaluation, env), highlight=False, soft_wrap=True)
     if command.video:
         with console.status("filming an episode"):
-            folder = policy_file(command.run).parent / "videos"
+            folder = place_beside(policy_file(command.run)).parent / "videos"
             path = write_video(film(policy, env, env_args, command.seed), folder, command.seed)
         (open_console(stderr=True) if command.json else console).print(
             f"video: {escape(str(path))}", highlight=False, soft_wrap=True

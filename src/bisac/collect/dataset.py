@@ -116,7 +116,7 @@ def _floats(value: Any, part: str, axes: int, name: str) -> np.ndarray:
             raise ValueError("they are complex")
         with np.errstate(over="ignore"):
             array = np.array(value, np.float32)  # a copy: what the user does with the original changes nothing
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise BisacError(f"{name}: {part} is not an array of numbers: {error}.") from error
     if axes == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]

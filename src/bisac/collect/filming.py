@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import numpy as np
 
@@ -11,21 +11,22 @@ from bisac.collect.collector import Acts
 from bisac.collect.evaluate import HELD_OUT_STREAM, MOST_STEPS
 from bisac.envs.host.envs import episode_seed
 from bisac.envs.task import Env, Task
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 
-MISSING_GL = (
-    "MuJoCo cannot render here: the machine lacks a GL library; install Debian's libegl1 "
-    "(or libosmesa6, with MUJOCO_GL=osmesa) and try again."
+ADVICE = (
+    "Leave out --video; or, if that is a task of MuJoCo's and the machine lacks a GL library, install Debian's libegl1 "
+    "(or libosmesa6, with MUJOCO_GL=osmesa)."
 )
 
 
 def filmed_episode(policy: Acts, task: Task, seed: int) -> tuple[str, int, Iterator[np.ndarray]]:
     """Return the environment's id, its frames a second, and the pictures of an episode of the deterministic policy."""
     choose_renderer()
-    with rendering():
-        env = task.make(render_mode="rgb_array")
+    with rendering(), ExitStack() as made:
+        env = made.enter_context(closing(task.make(render_mode="rgb_array")))
         obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
         first = _picture(env)
+        made.pop_all()
     return task.name(env), int(env.metadata.get("render_fps", 30)), _frames(policy, env, np.asarray(obs), first)
 
 
@@ -43,8 +44,12 @@ def _frames(policy: Acts, env: Env, obs: np.ndarray, first: np.ndarray) -> Itera
 
 
 def _picture(env: Env) -> np.ndarray:
-    picture = env.render()
-    assert isinstance(picture, np.ndarray), "rgb_array was asked for"
+    try:
+        picture = env.render()
+    except NotImplementedError:  # of Gymnasium's own base class
+        picture = None
+    if not isinstance(picture, np.ndarray):
+        raise BisacError("the environment draws no pictures (render_mode='rgb_array'); leave out --video.")
     return picture
 
 
@@ -56,7 +61,7 @@ def rendering() -> Iterator[None]:
     except BisacError:
         raise
     except Exception as error:  # GL bindings fail in ways of their own: ImportError, AttributeError, FatalError, ...
-        raise BisacError(f"{MISSING_GL} ({type(error).__name__}: {error})") from error
+        raise BisacError(f"the episode cannot be filmed: {reason(error)}. {ADVICE}") from error
 
 
 def choose_renderer() -> None:

@@ -31,7 +31,7 @@ from bisac.collect.off_policy import begin_learning, first_action, learn_and_act
 from bisac.collect.on_policy import explore, learn_from_rollout
 from bisac.envs.goals import Goals
 from bisac.envs.host.envs import HostEnvs, RunningEpisode
-from bisac.envs.task import Task
+from bisac.envs.task import Env, Task
 from bisac.errors import BisacError
 from bisac.policies.policy import Policy
 from bisac.types import Transition
@@ -63,6 +63,8 @@ class HostCollector(Collector):
             self._envs = made.enter_context(closing(HostEnvs(task, request.num_envs, self._seed, request.backend)))
             self._evaluator = made.enter_context(closing(Evaluator(judged_in, request.eval_episodes, self._seed)))
             self.spec, judged = self._envs.spec, self._evaluator.spec
+            if not self.takes_turns:
+                _check_distinct([*getattr(self._envs.backend, "envs", ()), *self._evaluator.envs], self.spec.env_id)
             if dataclasses.replace(judged, env_id=self.spec.env_id, env_args=self.spec.env_args) != self.spec:
                 raise BisacError(f"eval_env is {judged.sizes}, and does not fit {self.spec.sizes}.")
             self._demos = None if request.demos is None else request.demos.fitted(self.spec)
@@ -229,3 +231,12 @@ class HostCollector(Collector):
 
 def _ended(episodes: list[RunningEpisode]) -> list[Episode]:
     return [Episode(episode.total_reward, episode.length, episode.info) for episode in episodes]
+
+
+def _check_distinct(envs: Sequence[Env], name: str) -> None:
+    """Refuse one simulator under several names: its copies would act in each other's episodes."""
+    if len({id(env.unwrapped) for env in envs}) < len(envs):
+        raise BisacError(
+            f"{name} is one environment, which was given several times; each call of a function must make a new one, "
+            f"and eval_env= must not be what is trained in."
+        )

@@ -15,7 +15,7 @@ from gymnasium.vector import VectorEnv
 from bisac.envs.host.worker import quieten_mujoco
 from bisac.errors import BisacError, did_you_mean
 from bisac.layout import layout_of
-from bisac.types import Spec
+from bisac.types import LARGEST_BOUND, Spec
 
 Env = gym.Env[Any, Any]
 EnvSource = str | Callable[[], Env] | Env | VectorEnv[Any, Any, Any]
@@ -179,9 +179,7 @@ def check_action_space(actions: spaces.Space[Any], name: str) -> spaces.Box:
         raise BisacError(f"'{name}' has the action space {actions}; bisac needs continuous actions (a float Box).")
     if not actions.is_bounded():
         raise BisacError(f"'{name}' has an unbounded action space {actions}; wrap it in gymnasium's RescaleAction.")
-    with np.errstate(over="ignore"):
-        width = actions.high.astype(np.float32) - actions.low.astype(np.float32)
-    if not np.isfinite(width).all():
+    if max(np.abs(actions.low).max(), np.abs(actions.high).max()) > LARGEST_BOUND:
         raise BisacError(f"'{name}' has an action space too wide for float32, {actions}; wrap it in RescaleAction.")
     return actions
 

@@ -21,6 +21,7 @@ from bisac.storage import read_file, write_atomic
 
 def folder_of(policy_file: Path) -> RunFolder | None:
     """Return the run folder that a policy file lies in, or whose checkpoint holds it; None for one on its own."""
+    policy_file = _placed(policy_file)
     in_checkpoint = policy_file.parent.parent.name == "checkpoints"
     folder = RunFolder(policy_file.parents[2] if in_checkpoint else policy_file.parent)
     return folder if folder.config.exists() else None
@@ -28,10 +29,15 @@ def folder_of(policy_file: Path) -> RunFolder | None:
 
 def place_beside(policy_file: Path) -> Path:
     """Return where what is made of a policy goes, without an ending: beside it, but not into a checkpoint."""
-    folder = folder_of(policy_file)
+    policy_file, folder = _placed(policy_file), folder_of(policy_file)
     if folder and folder.path != policy_file.parent:  # checkpoints are deleted as the run goes on
         return folder.path / policy_file.parent.name.replace("-", "_")
     return policy_file.with_suffix("")
+
+
+def _placed(policy_file: Path) -> Path:
+    """Return the path with the folders in it that tell whether it lies in a checkpoint, wherever one stands."""
+    return policy_file if policy_file.parent.parent.name else policy_file.absolute()
 
 
 def origin(policy_file: Path) -> dict[str, str]:

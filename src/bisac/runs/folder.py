@@ -42,15 +42,18 @@ class RunFolder:
         """Be the only process that trains in this folder."""
         return exclusive(self.path, f"another process is training in {self.path}; wait for it, or choose another.")
 
-    def create(self, overwrite: bool) -> None:
-        """Refuse a folder that holds a run already, or clear that run if told to."""
-        if self.config.exists():
-            if not overwrite:
-                raise BisacError(
-                    f"{self.path} holds a run already; 'bisac resume' continues it; choose another --out, or "
-                    f"--overwrite to lose that run."
-                )
-            self._clear()
+    @property
+    def holds_a_run(self) -> bool:
+        """Whether there is a run in it; one whose config.json was lost goes on from its checkpoints."""
+        return self.config.exists() or self.checkpoints.is_dir()
+
+    def check_free(self, overwrite: bool) -> None:
+        """Refuse a folder that holds a run already, unless that is to be overwritten."""
+        if self.holds_a_run and not overwrite:
+            raise BisacError(
+                f"{self.path} holds a run already; 'bisac resume' continues it; choose another --out, or "
+                f"--overwrite to lose that run."
+            )
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Record what the run is made of, with versions and the command."""
@@ -71,10 +74,11 @@ class RunFolder:
                 raise BisacError(f"{self.config} is damaged: {name} is not what a run records.")
         return config
 
-    def _clear(self) -> None:
-        """Remove a run's own files, and nothing else that a user may have put beside them."""
+    def clear(self) -> None:
+        """Remove a run's own files, if there are any, and nothing else that a user may have put beside them."""
+        if not self.holds_a_run:
+            return
         own = [
-            self.config,
             self.progress,
             self.policy,
             self.best,
@@ -85,17 +89,17 @@ class RunFolder:
         ]
         own += [file for policy in (self.policy, self.best) for file in exported_files(policy.with_suffix(""))]
         card = self.path / CARD
-        for path in own + ([card] if is_card(card) else []):
-            path.unlink(missing_ok=True)
         for folder in (self.videos, self.checkpoints):
             shutil.rmtree(folder, ignore_errors=True)
+        for path in own + ([card] if is_card(card) else []) + [self.config]:  # last: until then it is a run's folder
+            path.unlink(missing_ok=True)
 
 
 def default_path(env_id: str, algo: str, seed: int) -> Path:
     """Return where a run goes unless told otherwise: seedK, or seedK-2 and so on where that holds a run already."""
     folder = Path("runs") / env_folder(env_id) / algo
     names = (f"seed{seed}" if n == 1 else f"seed{seed}-{n}" for n in count(1))
-    return next(folder / name for name in names if not RunFolder(folder / name).config.exists())
+    return next(folder / name for name in names if not RunFolder(folder / name).holds_a_run)
 
 
 def env_folder(env_id: str) -> str:

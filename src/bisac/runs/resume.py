@@ -81,7 +81,7 @@ def _resume(
         found: list[Found] = []
         for path in paths:
             folder = RunFolder(path)
-            if not (folder.config.exists() or folder.checkpoints.is_dir()):
+            if not folder.holds_a_run:
                 raise BisacError(f"{path} is not a run folder: it has no config.json.")
             held.enter_context(folder.held())
             found.append(_find(folder, {name: value for name, value in changes.items() if value is not None}))
@@ -93,6 +93,8 @@ def _resume(
         _meet(found)
         for each in found:
             _check_changes(each, steps)
+            if not each.checkpoints.kept and read_log(each.folder):
+                yield Warned(f"{each.folder.path} has no checkpoint to go on from: it begins anew, from its seed.")
         first = found[0]
         check_installed(first.settings.track)
         made_of = _id_of(first) if source is None else source

@@ -79,7 +79,7 @@ class Session:
             log.check_own(name)
             try:
                 number = float(value)
-            except (TypeError, ValueError) as error:
+            except (OverflowError, TypeError, ValueError) as error:
                 raise BisacError(f"'{name}' was logged as {value!r}, which is no number.") from error
             logged.setdefault(name, []).append(number)
 

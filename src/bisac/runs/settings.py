@@ -3,14 +3,14 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from tyro.conf import UseAppendAction, arg
 
 from bisac.algos import Algorithm
 from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
-from bisac.validate import require
+from bisac.validate import require, require_types, take_whole_numbers
 
 TrackerName = Literal["none", "wandb", "mlflow"]
 """Who else is told what the log tells."""
@@ -60,11 +60,11 @@ class Settings(SharedSettings):
     """Transitions to learn from beside the run's own: FILE.npz, FILE.hdf5, or the id of a local Minari data set."""
 
     def __post_init__(self):
+        take_whole_numbers(self, "steps", "seed", "num_envs", "eval_every", "eval_episodes", "checkpoint_every")
+        require_types(self)
         require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")
         require(self, "at least 1", lambda v: v is None or v >= 1, "num_envs", "eval_every")
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
-        require(self, f"one of {', '.join(get_args(BackendName))}", lambda v: v in get_args(BackendName), "backend")
-        require(self, f"one of {', '.join(get_args(TrackerName))}", lambda v: v in get_args(TrackerName), "track")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
         if self.with_replay and self.init is None:
             raise BisacError("--with-replay takes the memory of another run: name it by --init.")

@@ -81,12 +81,17 @@ def _start(
     with closing(opened(source, algo, settings, seeded, eval_env, data)) as collector, ExitStack() as held:
         env_id, record = collector.spec.env_id, partial(fresh_record, collector)
         record()  # complains before anything is written
-        runs: list[Run] = []
+        planned: list[tuple[RunFolder, Settings]] = []
         for seed in collector.request.seeds:
             folder = RunFolder(_folder(settings, env_id, algo, seed, several=seeds is not None))
-            held.enter_context(folder.held())
-            folder.create(settings.overwrite)
             own = settings if seeds is None else dataclasses.replace(settings, seed=seed, out=folder.path)
+            planned.append((folder, own))
+        for folder, _ in planned:
+            held.enter_context(folder.held())
+            folder.check_free(settings.overwrite)
+        runs: list[Run] = []
+        for folder, own in planned:
+            folder.clear()
             config = to_config(env_id, algo, own) | recorded_sources(source, eval_env) | keep(data, folder)
             folder.write_config(config)
             runs.append(Run(algo, own, folder, config, record(), Checkpoints(folder.checkpoints), Log(folder)))

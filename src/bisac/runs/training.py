@@ -80,7 +80,7 @@ class Training:
         if self._session is None and self._outcome is not None:  # it was over before it was opened
             return self._outcome.policy
         now = self._begun.policy()
-        return Policy(now.spec, now.algo, _kept(now.actor))
+        return Policy(now.spec, now.algo, _kept(now.actor), step=now.step)
 
     @property
     def agent(self) -> PyTree[Array]:

@@ -35,7 +35,7 @@ def _fit(group: Sequence[PlannedRun]) -> bool:
 
 
 def _begun(folder: Path) -> bool:
-    return RunFolder(folder).config.exists() or RunFolder(folder).checkpoints.is_dir()
+    return RunFolder(folder).holds_a_run
 
 
 def _joined(group: Sequence[PlannedRun]) -> PlannedRun:

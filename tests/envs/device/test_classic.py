@@ -5,10 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from point_mass import PointMass
 
 from bisac.envs.device.classic.mountain_car import CarState
 from bisac.envs.device.classic.pendulum import PendulumState
 from bisac.envs.device.sources import device_task
+from bisac.errors import BisacError
 
 
 def pendulum_at(twin):
@@ -100,3 +102,27 @@ def test_environments_that_cannot_be_compiled_say_why(wrong, sentence):
 
     with pytest.raises(BisacError, match=sentence):
         device_task(Odd(**wrong), ())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"action_low": (-1.0,)},
+        {"action_low": (-1.0,), "action_high": (np.inf,)},
+        {"action_low": (1.0,), "action_high": (-1.0,)},
+        {"action_low": (-1.0, -1.0), "action_high": (1.0,)},
+        {"action_low": ("low",), "action_high": ("high",)},
+    ],
+)
+def test_wrong_bounds_of_an_own_environment_are_told(told):
+    env = type("Mass", (PointMass,), {"action_size": None, **told})()
+    with pytest.raises(BisacError, match="Mass: action_low and action_high must be finite numbers, one of each"):
+        device_task(env, ())
+
+
+def test_bounds_of_an_own_environment_may_be_arrays():
+    told = {"action_low": np.array([-2.0]), "action_high": np.array([3.0]), "max_episode_steps": None}
+    task = device_task(type("Mass", (PointMass,), told)(), ())
+    assert (task.spec.action_low, task.spec.action_high) == ((-2.0,), (3.0,))
+    with pytest.raises(BisacError, match="max_episode_steps must be from 1 to 2147483647"):
+        device_task(PointMass(), (f"max_episode_steps={10**10}",))

@@ -15,8 +15,10 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from bisac.errors import BisacError
 from bisac.storage import leaf_names
-from bisac.types import Spec
+from bisac.types import LARGEST_BOUND, Spec
 
+MOST_STEPS = 2**31 - 1
+"""Steps that an episode may have: they are counted in int32."""
 MAIN_OBSERVATION = "state"
 """What a policy learns from where observations are a dictionary; the rest of it is for critics or for people."""
 
@@ -90,7 +92,7 @@ def as_task(env: DeviceEnv, name: str, env_args: tuple[str, ...], limit: int | N
     low, high = getattr(env, "action_low", None), getattr(env, "action_high", None)
     if size is None and low is None:
         raise BisacError(f"{name} must have action_size, the number of its actions, or action_low and action_high.")
-    low, high = low or (-1.0,) * int(size or 0), high or (1.0,) * int(size or 0)
+    low, high = _bounds(name, low, high, size)
     try:
         state = jax.eval_shape(lambda: _strong(env.reset(jax.random.PRNGKey(0))))
         after = jax.eval_shape(lambda s: env.step(s, jnp.zeros(len(low))), state)
@@ -106,11 +108,27 @@ def as_task(env: DeviceEnv, name: str, env_args: tuple[str, ...], limit: int | N
     _check_alike(name, state, after)
     if obs.ndim != 1 or not obs.shape[0]:
         raise BisacError(f"{name} observes an array of shape {obs.shape}; bisac learns from vectors of features only.")
-    spec = Spec(name, obs.shape[0], tuple(map(float, low)), tuple(map(float, high)), env_args)
+    spec = Spec(name, obs.shape[0], low, high, env_args)
     others = sorted(set(state.obs) - {MAIN_OBSERVATION}) if isinstance(state.obs, dict) else []
     note = f"{name} observes a dictionary: the policy learns from '{MAIN_OBSERVATION}', not from {', '.join(others)}."
-    steps = limit or int(getattr(env, "max_episode_steps", 1000))
+    steps = limit or int(getattr(env, "max_episode_steps", None) or 1000)
+    if not 1 <= steps <= MOST_STEPS:
+        raise BisacError(f"{name}: max_episode_steps must be from 1 to {MOST_STEPS}, got {steps}.")
     return DeviceTask(env, spec, steps, notes=(note,) if others else (), **drawn)
+
+
+def _bounds(name: str, low: Any, high: Any, size: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the box of an environment's actions, from what it says of them; [-1, 1] where that is their number."""
+    told = [[one] * int(size or 0) if bound is None else bound for bound, one in ((low, -1.0), (high, 1.0))]
+    try:
+        lowest, highest = (tuple(np.ravel(np.asarray(bound, np.float64)).tolist()) for bound in told)
+    except (TypeError, ValueError):
+        lowest, highest = (), ()
+    pairs = list(zip(lowest, highest, strict=False))
+    bounded = all(-LARGEST_BOUND <= least <= most <= LARGEST_BOUND for least, most in pairs)
+    if not pairs or len(lowest) != len(highest) or not bounded:
+        raise BisacError(f"{name}: action_low and action_high must be finite numbers, one of each for every action.")
+    return lowest, highest
 
 
 def observed(state: PyTree[Array]) -> Array:

@@ -29,7 +29,7 @@ def describe(spec: Spec, actor: Actor, stochastic: bool) -> Graph:
     parts = named_arrays(spec)
     inputs = parts or {"observation": (spec.obs_dim,)}
     graph = Graph(inputs | ({"noise": (spec.action_dim,)} if stochastic else {}))
-    flat = [graph.reshape(f"{name}.flat", name, int(np.prod(shape))) for name, shape in parts.items()]
+    flat = [graph.reshape(f"flat.{name}", name, int(np.prod(shape))) for name, shape in parts.items()]
     obs = graph.add("Concat", "observation.flat", *flat) if flat else "observation"
     action = _action(actor, graph, obs, "noise" if stochastic else None)
     low, high, centre, reach = spec.box
