@@ -11,8 +11,10 @@ import bisac
 from bisac.algos.learner import Learner
 from bisac.cli.train import parse_train
 from bisac.collect import host
+from bisac.runs.checkpoint import contents
 from bisac.runs.checkpoint.checkpoints import find_checkpoints
 from bisac.runs.checkpoint.contents import load_learned
+from bisac.runs.warm_start import WarmStart
 
 SETTINGS = SMALL | SHORT | dict(normalise_observations=True)
 QUIET = {name: value for name, value in SETTINGS.items() if name != "verbose"}
@@ -50,6 +52,13 @@ def test_networks_are_the_other_runs_and_optimisers_are_fresh(first, tmp_path, m
     assert (int(memory.size), int(memory.position)) == (40, 1)
     next(event for event in events if isinstance(event, bisac.Advanced) and event.step == 20)
     assert random == [False] * 20, "it acts by its policy from the first step on"
+
+
+def test_the_memory_is_not_read_unless_it_is_wanted(first, monkeypatch):
+    monkeypatch.setattr(contents, "_read_piece", None)
+    assert load_learned(find_checkpoints(first)[-1], with_memory=False).memory is None
+    command, _ = parse_train(["Counter-v0", "--algo", "sac", "--init", str(first)])
+    assert WarmStart(command.run).rows(1, 40) == 0
 
 
 @pytest.mark.parametrize("with_replay", [False, True])

@@ -40,7 +40,7 @@ class WarmStart:
         checkpoint = find_checkpoints(path)[-1]
         if not checkpoint.run["updates"]:
             raise BisacError(f"{self._where}: that run has not learned anything yet.")
-        return load_learned(checkpoint)
+        return load_learned(checkpoint, self._settings.with_replay)
 
     def rows(self, num_envs: int, capacity: int) -> int:
         """Return how many rows of the other run's memory the new one begins with: the newest that fit."""

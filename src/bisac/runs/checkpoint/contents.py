@@ -56,7 +56,8 @@ class Learned(NamedTuple):
     """The state that the algorithm learned."""
     scaling: Scaling
     memory: Transition | None
-    """The rows of the replay memory, as NumPy arrays, the oldest first; None for what learns from fresh rollouts."""
+    """The rows of the replay memory, as NumPy arrays, the oldest first; None where they were not wanted, and for what
+    learns from fresh rollouts."""
 
 
 def files_of(snapshot: Snapshot, record: Record, policy: Policy) -> dict[str, bytes]:
@@ -100,15 +101,15 @@ def load(checkpoint: Checkpoint, collector: Collector) -> tuple[Snapshot, Record
         return Snapshot(learning, arrays["place"], facts, saved["step"], saved["updates"]), record
 
 
-def load_learned(checkpoint: Checkpoint) -> Learned:
-    """Return what a checkpoint's run had learned."""
+def load_learned(checkpoint: Checkpoint, with_memory: bool = True) -> Learned:
+    """Return what a checkpoint's run had learned, and if wanted what it remembers, which may take gigabytes."""
     algo, settings = from_config(checkpoint.config)
     with fitting(checkpoint):
         spec = Spec.from_json(checkpoint.run["spec"])
         shapes = learning_shapes(algo, spec, settings.num_envs or 1)
         learning = _read_arrays(checkpoint, {"learning": _bare(shapes)})["learning"]
         memory = None
-        if shapes.replay is not None:
+        if with_memory and shapes.replay is not None:
             storage, capacity = shapes.replay.storage, shapes.replay.capacity
             pieces = [_read_piece(checkpoint, piece, storage) for piece in checkpoint.pieces]
             memory = jax.tree.map(lambda *rows: np.concatenate(rows)[-capacity:], *pieces)
