@@ -62,13 +62,14 @@ def test_where_the_projection_does_not_count_a_joint_critic_is_sac():
 
 
 class Bowl(eqx.Module):
-    """Twins whose Q falls off from a best action."""
+    """Twins whose Q falls off from a best action, and that are so far apart."""
 
     best: jax.Array
+    apart: float
 
     def __call__(self, obs, action):
         q = -jnp.square(action - self.best[None]).sum(-1)
-        return jnp.stack([q, q + 1.0])
+        return jnp.stack([q, q + self.apart])
 
 
 class Fixed(eqx.Module):
@@ -77,14 +78,19 @@ class Fixed(eqx.Module):
     fixed: object
 
 
-@pytest.mark.parametrize(("margin", "share"), [(0.0, 1.0), (3.0, 1.0), (1e4, 0.0)])
-def test_the_projection_counts_where_it_is_nearer_by_the_margin(margin, share, monkeypatch):
-    """A projection at the best action has the smaller reverse KL there, by some nats; the policy sits far away."""
+@pytest.mark.parametrize(
+    ("margin", "apart", "share"), [(0.0, 0.5, 1.0), (3.0, 0.5, 1.0), (1e4, 0.5, 0.0), (0.0, 3.0, 0.0)]
+)
+def test_the_projection_counts_where_both_twins_give_it_the_margin(margin, apart, share, monkeypatch):
+    """A projection at the best action has the smaller reverse KL there, by 1.7 / alpha nats; the policy sits far away.
+
+    It does not count where one twin's value of the policy is above the other's of the projection.
+    """
     algo = BidirectionalSAC(margin=margin, **JOINT).settled()
     state = jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
     sharp = jnp.full((64, 2), -3.0)
     near, far = (type(state.actor.fixed(jnp.zeros((64, 3))))(jnp.full((64, 2), x), sharp) for x in (0.5, -0.5))
-    critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5))))
+    critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5)), apart))
     monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: far)
     state = eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(0.05))
     state = eqx.tree_at(lambda s: s.critic, state, critic, is_leaf=lambda leaf: leaf is state.critic)

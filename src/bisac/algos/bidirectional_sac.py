@@ -57,8 +57,8 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     )
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
     margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
-    """Nats per action dimension by which the projection must have the smaller KL(pi || q) at a state to count there;
-    none: it counts everywhere, as in the paper."""
+    """Nats per action dimension by which both twins must give the projection the smaller KL(pi || q) at a state, for it
+    to count there; none: it counts everywhere, as in the paper."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: LearningRate = field(
@@ -175,16 +175,19 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         """Return 1 at the states where the projection counts, else 0, and their share; None where it always counts.
 
         It counts where KL(pi || q) of the projection is smaller than that of the policy, by the margin: the forward
-        direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant.
+        direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant, for
+        each of the twins. The policy's smaller one stands against the projection's larger one, so the projection counts
+        only where the twins agree that it is better: far from the data they seldom do.
         """
         if self.margin == "none":
             return None, {}
 
-        def divergence(policy: TanhGaussian, key: Key[Array, ""]) -> Float[Array, "batch"]:
+        def divergence(policy: TanhGaussian, key: Key[Array, ""]) -> Float[Array, "twin batch"]:
             action, log_prob = policy.sample(key)
-            return log_prob - state.critic.fixed(obs, action).min(axis=0) / state.alpha
+            return log_prob[None] - state.critic.fixed(obs, action) / state.alpha
 
         policy_key, projected_key = jax.random.split(key)
-        gain = divergence(self.actor(state)(obs), policy_key) - divergence(projected, projected_key)
-        followed = (gain > self.margin * projected.mean.shape[-1]).astype(gain.dtype)
+        present = divergence(self.actor(state)(obs), policy_key).min(axis=0)
+        proposed = divergence(projected, projected_key).max(axis=0)
+        followed = (present - proposed > self.margin * projected.mean.shape[-1]).astype(present.dtype)
         return followed, {"projection_followed": followed.mean()}
