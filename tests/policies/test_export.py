@@ -20,8 +20,6 @@ import bisac
 from bisac.algos import SAC, TD3, ForwardSAC
 from bisac.envs.task import Task
 from bisac.nets.actors import Actor, ProjectedActor
-from bisac.nets.additive import Additive
-from bisac.ops.quadrature import Grid
 from bisac.policies.export import standalone
 from bisac.policies.export.describe import named_arrays
 from bisac.policies.policy import Policy, _act
@@ -36,17 +34,13 @@ KINDS = {
     "projected": ForwardSAC(critic_norm="none", **SMALL),
     "projected, normalised": ForwardSAC(critic_norm="batch", **SMALL),
     "projected, direct": ForwardSAC(critic_norm="batch", **SMALL | DIRECT),
-    "projected, of nodes": None,
 }
 
 
 @cache
 def kind(name):
     """A policy with this kind of actor."""
-    if algo := KINDS[name]:
-        return used(fresh(algo.settled()))
-    nodes = Additive.init(jax.random.key(0), 3, 2, (8,), "relu")
-    return Policy(SPEC, POLICIES["bisac"], ProjectedActor(nodes, jnp.log(1e-3), Grid()))
+    return used(fresh(KINDS[name].settled()))
 
 
 @pytest.fixture(params=KINDS)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bisac.algos.soft import ActorPart, Soft, SoftState
-from bisac.nets.actors import ProjectedActor, projected_gaussian
+from bisac.nets.actors import ProjectedActor
 from bisac.nets.critics import Decomposed
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.quadrature import Grid
@@ -22,9 +22,9 @@ class Projecting(Soft[ActorPart]):
     """Hyperparameters of the members that project: the quadrature of the forward-KL projection."""
 
     integration_bound: float = 5.0
-    """b: the projection integrates x over [-b, b]."""
+    """VDN-a: b, for the projection integrates x over [-b, b]."""
     simpson_intervals: int = 100
-    """Even number of Simpson intervals; the spacing 2b / intervals should not exceed 0.1."""
+    """VDN-a: even number of Simpson intervals; the spacing 2b / intervals should not exceed 0.1."""
     chebyshev_points: int = 17
     """VDN-a: points at which each Q_i is evaluated, then interpolated to Simpson's nodes; 0 evaluates at each node."""
 
@@ -35,20 +35,20 @@ class Projecting(Soft[ActorPart]):
         require(self, "0 or from 2 to 200", lambda v: v == 0 or 2 <= v <= 200, "chebyshev_points")
 
     def projected(self, state: SoftState[ActorPart]) -> ProjectedActor:
-        """Return the projection of the policy exp(Q / alpha) that the agent's marginals and temperature define."""
-        if state.marginals is not None:  # their curves at every node cost next to nothing: nothing to interpolate
-            grid = Grid(self.integration_bound, self.simpson_intervals, 0)
-            return ProjectedActor(state.marginals.fixed, state.temperature.model, grid)
+        """Return the projection of the policy exp(Q / alpha) that VDN-a's marginals and the temperature define."""
         critic = state.critic.fixed
         assert isinstance(critic, Decomposed)
         grid = Grid(self.integration_bound, self.simpson_intervals, self.chebyshev_points)
         return ProjectedActor(critic.marginals, state.temperature.model, grid)
 
     def project(self, state: SoftState[ActorPart], obs: Float[Array, "batch obs"]) -> tuple[TanhGaussian, Metrics]:
-        """Return the projected policy at each observation, and metrics of how well the grid resolved it."""
+        """Return the projected policy at each observation, and metrics: of a grid, how well it resolved it."""
+        if state.marginals is not None:
+            policy = state.marginals.fixed.project(obs, state.alpha)
+            return policy, {"projection_std": policy.std.mean()}
         actor = self.projected(state)
         projection = actor.project(obs)
-        policy = projected_gaussian(projection)
+        policy = TanhGaussian.of_moments(projection.mean, projection.var)
         too_sharp = jnp.sqrt(projection.var) < actor.grid.spacing
         return policy, {
             "projection_std": policy.std.mean(),

@@ -7,8 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bisac.algos.soft import SoftState
+from bisac.nets.actors import ProjectedActor
 from bisac.nets.additive import Additive, hats
 from bisac.nets.critics import Critic, Decomposed, Decomposition
+from bisac.ops.gaussian import TanhGaussian
+from bisac.ops.quadrature import Grid
 
 
 class Distilled(eqx.Module):
@@ -42,6 +45,15 @@ def divided(state: SoftState) -> Divided | None:
     if state.marginals is not None:
         return Distilled(critic, state.marginals.fixed)
     return critic if isinstance(critic, Decomposed) else None
+
+
+def projection(
+    critic: Divided, obs: Float[Array, "batch obs"], log_alpha: Float[Array, ""], grid: Grid
+) -> TanhGaussian:
+    """Return the forward-KL projection by a critic's marginals; the grid is for VDN-a's."""
+    if isinstance(critic, Distilled):
+        return critic.marginals.project(obs, jnp.exp(log_alpha))
+    return ProjectedActor(critic.marginals, log_alpha, grid)(obs)
 
 
 def division(critic: Divided) -> Decomposition | Literal["distilled"]:

@@ -15,11 +15,9 @@ from jaxtyping import Array, Float, Key
 from bisac.algos import SAC, BidirectionalSAC, ForwardSACActor
 from bisac.algos.soft import SoftState
 from bisac.figures.boltzmann import boltzmann, forward_kl, moments, q_on_product, reverse_kl
-from bisac.figures.divided import Divided, divided
-from bisac.nets.actors import ProjectedActor, projected_gaussian
+from bisac.figures.divided import Divided, divided, projection
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.losses import projection_loss, reverse_kl_loss
-from bisac.ops.projection import Projection
 from bisac.ops.quadrature import Grid
 
 POLICIES = ("start", "sac_step", "projection", "projection_actor_step", "exact_projection")
@@ -58,7 +56,7 @@ def one_step_policies(
     """
     critic, alpha, optimiser = divided(state), state.alpha, algo.adam(algo.actor_lr)
     assert critic is not None
-    projected = ProjectedActor(critic.marginals, state.temperature.model, grid)(obs)
+    projected = projection(critic, obs, state.temperature.model, grid)
 
     def policy(model: Any) -> TanhGaussian:
         return algo.actor(eqx.tree_at(lambda s: s.actor.model, state, model))(obs)
@@ -86,7 +84,7 @@ def distances(
     q = q_on_product(critic, obs, actions)
     targets = [boltzmann(q.mean(axis=0), alpha, grid), boltzmann(q.min(axis=0), alpha, grid)]
     mean, std = moments(targets[0].marginals, grid)
-    exact = projected_gaussian(Projection(mean, jnp.square(std), jnp.zeros_like(mean)))
+    exact = TanhGaussian.of_moments(mean, jnp.square(std))
     everyone = jax.tree.map(lambda rows, row: jnp.concatenate([rows, row[None]]), policies, exact)
     forward = [jax.vmap(partial(forward_kl, target, grid=grid))(everyone) for target in targets]
     partitions = jnp.stack([target.log_partition for target in targets])

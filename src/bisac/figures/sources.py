@@ -15,7 +15,7 @@ from bisac.algos import algorithm_name
 from bisac.algos.projecting import Projecting
 from bisac.algos.soft import SoftState
 from bisac.errors import BisacError
-from bisac.figures.divided import Distilled, Divided, divided, division
+from bisac.figures.divided import Divided, divided, division
 from bisac.ops.quadrature import Grid
 from bisac.runs.checkpoint.checkpoints import find_checkpoints
 from bisac.runs.checkpoint.contents import Learned, load_learned
@@ -68,8 +68,7 @@ class Source:
         algo = self.learned.algo
         if not isinstance(algo, Projecting):
             return Grid()
-        points = 0 if isinstance(self.critic, Distilled) else algo.chebyshev_points
-        return Grid(algo.integration_bound, algo.simpson_intervals, points)
+        return Grid(algo.integration_bound, algo.simpson_intervals, algo.chebyshev_points)
 
     def batch(self, count: int, seed: int) -> Transition:
         """Return transitions drawn from the replay memory without repetition, as the networks see them."""

@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bisac.nets.additive import Additive
 from bisac.nets.marginals import Marginals
 from bisac.nets.mlp import MLP, Activation
 from bisac.nets.normalisation import Moments
-from bisac.ops.gaussian import LOG_STD_MAX, LOG_STD_MIN, Gaussian, TanhGaussian
+from bisac.ops.gaussian import Gaussian, TanhGaussian, bounded
 from bisac.ops.projection import Projection, project
 from bisac.ops.quadrature import Grid
 
@@ -66,14 +65,14 @@ class GaussianActor(TanhGaussianActor):
     @staticmethod
     def _gaussian(output: Float[Array, "batch out"]) -> TanhGaussian:
         mean, log_std = jnp.split(output, 2, axis=-1)
-        return TanhGaussian(mean, _bounded(log_std))
+        return TanhGaussian(mean, bounded(log_std))
 
 
 class ProjectedActor(TanhGaussianActor):
     """The forward-KL projection of exp(Q_i / alpha): Forward SAC's policy, with no network of its own."""
 
-    marginals: Marginals | Additive
-    """The networks of Q_i: VDN-a's twins, whose mean is projected, or those distilled from a joint Q."""
+    marginals: Marginals
+    """VDN-a's networks of Q_i, twins whose mean is projected."""
     log_alpha: Float[Array, ""]
     """The logarithm of the temperature."""
     grid: Grid = eqx.field(static=True)
@@ -86,7 +85,8 @@ class ProjectedActor(TanhGaussianActor):
 
     def __call__(self, obs: Float[Array, "batch obs"]) -> TanhGaussian:
         """Return the projected Gaussian at each observation."""
-        return projected_gaussian(self.project(obs))
+        projection = self.project(obs)
+        return TanhGaussian.of_moments(projection.mean, projection.var)
 
 
 class DeterministicActor(Actor):
@@ -156,13 +156,3 @@ def noisy(
     """Return actions with Gaussian noise, itself cut off at +-limit, kept in [-1, 1]."""
     noise = jnp.clip(std * jax.random.normal(key, action.shape), -limit, limit)
     return jnp.clip(action + noise, -1.0, 1.0)
-
-
-def projected_gaussian(projection: Projection) -> TanhGaussian:
-    """Return the policy that a projection describes, its log standard deviation kept in bounds."""
-    least = jnp.exp(2.0 * LOG_STD_MIN)
-    return TanhGaussian(projection.mean, _bounded(0.5 * jnp.log(jnp.maximum(projection.var, least))))
-
-
-def _bounded(log_std: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    return jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)

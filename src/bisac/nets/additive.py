@@ -14,6 +14,8 @@ from jaxtyping import Array, Float, Key
 
 from bisac.nets.mlp import MLP, Activation
 from bisac.nets.normalisation import Moments
+from bisac.ops.gaussian import TanhGaussian
+from bisac.ops.piecewise import project_piecewise
 
 NODES = 41
 """Nodes in [-1, 1], ends included: 0.05 apart."""
@@ -44,6 +46,10 @@ class Additive(eqx.Module):
     ) -> Float[Array, "1 act batch point"]:
         """Return Q_i(s, .) at the same actions for every state; the leading axis is there for VDN-a's twins."""
         return jnp.einsum("bnk,pk->nbp", self.values(obs), hats(actions))[None]
+
+    def project(self, obs: Float[Array, "batch obs"], alpha: Float[Array, ""]) -> TanhGaussian:
+        """Return the forward-KL projection of exp(Q_i / alpha) at each observation."""
+        return TanhGaussian.of_moments(*project_piecewise(self.values(obs), alpha))
 
     def values(self, obs: Float[Array, "batch obs"]) -> Float[Array, "batch act node"]:
         """Return the values at the nodes."""

@@ -23,6 +23,11 @@ def log_tanh_slope(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return 2.0 * (np.log(2.0) - x - jax.nn.softplus(-2.0 * x))
 
 
+def bounded(log_std: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """Return log standard deviations, within what every policy keeps to."""
+    return jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)
+
+
 class Sample(NamedTuple):
     """An action and the log-probability of drawing it."""
 
@@ -39,6 +44,11 @@ class TanhGaussian(eqx.Module):
     """The mean of x."""
     log_std: Float[Array, "*batch act"]
     """The logarithm of the standard deviation of x."""
+
+    @staticmethod
+    def of_moments(mean: Float[Array, "*batch act"], var: Float[Array, "*batch act"]) -> "TanhGaussian":
+        """Return the policy whose x has this mean and variance, with its log standard deviation kept in bounds."""
+        return TanhGaussian(mean, bounded(0.5 * jnp.log(jnp.maximum(var, jnp.exp(2.0 * LOG_STD_MIN)))))
 
     @property
     def std(self) -> Float[Array, "*batch act"]:

@@ -4,13 +4,10 @@ Where a network's first layer is normalised, the mean is subtracted first: obser
 folding it into the bias would cost digits.
 """
 
-from functools import singledispatch
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bisac.nets.additive import NODES, Additive, hats
 from bisac.nets.marginals import Marginals, Subnetwork
 from bisac.nets.mlp import MLP
 from bisac.nets.normalisation import EPSILON
@@ -69,21 +66,8 @@ def _folded(mlp: MLP, layer: int) -> tuple[np.ndarray | None, np.ndarray, np.nda
     return mean, weight, bias
 
 
-@singledispatch
-def add_curves(marginals: Additive | Marginals, graph: Graph, obs: str, grid: Grid) -> str:  # noqa: ARG001
+def add_curves(marginals: Marginals, graph: Graph, obs: str, grid: Grid) -> str:
     """Append Q_i(s, .) at the grid's actions, of shape (batch, act, point), and return its name."""
-    raise TypeError(type(marginals))
-
-
-@add_curves.register
-def _additive(marginals: Additive, graph: Graph, obs: str, grid: Grid) -> str:
-    dims = marginals.trunk.biases[-1].shape[-1] // NODES
-    values = graph.reshape("curves.nodes", add_mlp(graph, "curves", marginals.trunk, obs), dims, NODES)
-    return graph.add("MatMul", "curves.at_points", values, np.asarray(hats(jnp.asarray(grid.actions))).T)
-
-
-@add_curves.register
-def _subnetworks(marginals: Marginals, graph: Graph, obs: str, grid: Grid) -> str:
     nets, encoder = marginals.subnetworks, marginals.encoder
     mlp, dims = nets.mlp, nets.mlp.weights[0].shape[1]
     size = mlp.weights[0].shape[2] - nets.embedding.biases[-1].shape[-1]  # of the state's part of the first layer
