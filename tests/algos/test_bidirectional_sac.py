@@ -8,6 +8,7 @@ import pytest
 from forms import VDN_A
 
 from bisac.algos import SAC, BidirectionalSAC
+from bisac.ops.gaussian import TanhGaussian
 from bisac.types import Spec, Transition
 
 
@@ -88,21 +89,38 @@ def test_the_projection_counts_where_both_twins_give_it_the_margin(margin, apart
 
     It does not count where one twin's value of the policy is above the other's of the projection.
     """
-    algo = BidirectionalSAC(margin=margin, **JOINT).settled()
-    state = jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
-    sharp = jnp.full((64, 2), -3.0)
-    near, far = (type(state.actor.fixed(jnp.zeros((64, 3))))(jnp.full((64, 2), x), sharp) for x in (0.5, -0.5))
+    near, far = policy_at(np.full(64, 0.5)), policy_at(np.full(64, -0.5))
+    followed, told = judged(BidirectionalSAC(margin=margin, **JOINT), far, near, apart, monkeypatch)
+    assert followed.mean() == share
+    assert told["projection_followed"] == told["projection_favoured"] == share
+    # The other way round it has the larger one.
+    assert judged(BidirectionalSAC(margin=margin, **JOINT), near, far, apart, monkeypatch)[0].sum() == 0.0
+
+
+@pytest.mark.parametrize(("favoured", "followed"), [(6, 0), (7, 7), (40, 40)])
+def test_the_projection_counts_only_where_a_tenth_of_the_batch_favours_it(favoured, followed, monkeypatch):
+    """Of 64 states: 6 are less than a tenth, 7 are more."""
+    near = policy_at(np.full(64, 0.5))
+    present = policy_at(np.where(np.arange(64) < favoured, -0.5, 0.5))
+    counted, told = judged(BidirectionalSAC(margin=3.0, **JOINT), present, near, 0.0, monkeypatch)
+    np.testing.assert_array_equal(counted, np.arange(64) < followed)
+    assert told["projection_favoured"] == favoured / 64
+    assert told["projection_followed"] == followed / 64
+
+
+def policy_at(x):
+    """A sharp policy whose mean of x is this in both dimensions, a number a state."""
+    return TanhGaussian(jnp.repeat(jnp.asarray(x, jnp.float32)[:, None], 2, axis=1), jnp.full((64, 2), -3.0))
+
+
+def judged(algo, present, projected, apart, monkeypatch):
+    """Whether a projection counts at each state, beside a present policy, by twins whose best action is at x = 0.5."""
+    state = jax.jit(algo.settled().init, static_argnums=0)(SPEC, jax.random.key(0))
     critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5)), apart))
-    monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: far)
+    monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: present)
     state = eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(0.05))
     state = eqx.tree_at(lambda s: s.critic, state, critic, is_leaf=lambda leaf: leaf is state.critic)
-    followed, told = algo._followed(state, near, jnp.zeros((64, 3)), jax.random.key(3))
-    assert followed is not None
-    assert followed.mean() == share
-    assert told["projection_followed"] == share
-    # The other way round it has the larger one.
-    monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: near)
-    assert algo._followed(state, far, jnp.zeros((64, 3)), jax.random.key(3))[0].sum() == 0.0
+    return algo.settled()._followed(state, projected, jnp.zeros((64, 3)), jax.random.key(3))
 
 
 def test_epsilon_falls_by_half_in_so_many_updates_and_then_the_marginals_rest():

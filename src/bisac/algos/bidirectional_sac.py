@@ -26,6 +26,9 @@ from bisac.validate import require
 NEGLIGIBLE = 1e-3
 """An epsilon that has fallen to this or less no longer counts."""
 
+QUORUM = 0.1
+"""Share of a batch's states that must favour the projection for it to count at any: fewer are what chance gives."""
+
 
 class Guide(NamedTuple):
     """The projection as it counts in the loss of the actor, at each state of a batch."""
@@ -172,12 +175,13 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     def _followed(
         self, state: State, projected: TanhGaussian, obs: Float[Array, "batch obs"], key: Key[Array, ""]
     ) -> tuple[Float[Array, "batch"] | None, Metrics]:
-        """Return 1 at the states where the projection counts, else 0, and their share; None where it always counts.
+        """Return 1 at the states where the projection counts, else 0, and shares; None where it always counts.
 
         It counts where KL(pi || q) of the projection is smaller than that of the policy, by the margin: the forward
         direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant, for
         each of the twins. The policy's smaller one stands against the projection's larger one, so the projection counts
-        only where the twins agree that it is better: far from the data they seldom do.
+        only where the twins agree that it is better: far from the data they seldom do. And as one sample is often
+        wrong, it counts nowhere unless a tenth of the batch favours it: so it leads while the policy has far to go.
         """
         if self.margin == "none":
             return None, {}
@@ -189,5 +193,6 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         policy_key, projected_key = jax.random.split(key)
         present = divergence(self.actor(state)(obs), policy_key).min(axis=0)
         proposed = divergence(projected, projected_key).max(axis=0)
-        followed = (present - proposed > self.margin * projected.mean.shape[-1]).astype(present.dtype)
-        return followed, {"projection_followed": followed.mean()}
+        favoured = (present - proposed > self.margin * projected.mean.shape[-1]).astype(present.dtype)
+        followed = jnp.where(favoured.mean() >= QUORUM, favoured, 0.0)
+        return followed, {"projection_favoured": favoured.mean(), "projection_followed": followed.mean()}
