@@ -61,7 +61,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
     margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
     """Nats per action dimension by which both twins must give the projection the smaller KL(pi || q) at a state, for it
-    to count there; none: it counts everywhere, as in the paper."""
+    to count there, while a tenth of the batch does so; none: it counts everywhere, as in the paper."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: LearningRate = field(
