@@ -19,7 +19,7 @@ INSTALL := install --quiet --disable-pip-version-check
 PYTEST := pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-device bench-scaling campaign docs docs-serve reference figures notebook dist clean
+.PHONY: help install train test test-browser test-device test-ray test-trackers test-peers test-lowest check format bench bench-acting bench-return bench-updates bench-device bench-scaling campaign docs docs-serve reference figures notebook dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-acting: $(VENV)/developing $(PEERS)/installed ## measure acting on one obs
 
 bench-return: $(VENV)/installed $(PEERS)/installed ## measure the time to a return beside other libraries
 	$(BIN)/python benchmarks/returns.py $(ARGS)
+
+bench-updates: $(VENV)/installed ## measure the time to a return by updates a step
+	$(BIN)/python benchmarks/updates.py $(ARGS)
 
 bench-device: $(VENV)-device/installed ## measure learning on the device beside its updates alone, and many seeds
 	$(VENV)-device/bin/python benchmarks/device.py $(ARGS)

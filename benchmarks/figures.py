@@ -17,6 +17,7 @@ import figure_tables
 import growth
 import published
 import report
+import returns
 import sick_runs
 import sweep_tables
 import tyro
@@ -60,6 +61,7 @@ class Options:
 def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     """Every table: its page, the name of its markers, and its text."""
     yield DOCS / "performance.md", "performance", report.markdown(_read(DOCS / "performance.json"))
+    yield DOCS / "performance.md", "returns", returns.table(returns.read_all(returns.Options()))
     yield DOCS / "performance.md", "scaling", growth.markdown(_read(DOCS / "scaling.json"))
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))
@@ -75,6 +77,7 @@ def draw(analyses: dict[str, Analysis]) -> None:
     """Draw every picture."""
     report.chart(_read(DOCS / "performance.json"), DOCS / "performance.png")
     growth.chart(_read(DOCS / "scaling.json"), DOCS / "scaling.png")
+    returns.chart(returns.read_all(returns.Options()), DOCS / "returns.png")
     published.draw(published.Options(RESULTS / "normalised-256"))
     (DOCS / "how-to" / "sick-and-healthy.png").write_bytes(sick_runs.draw(RESULTS / "sick-and-healthy"))
     for name, analysis in analyses.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tyro
-from measuring import context, described, panels, splice
+from measuring import context, described, panels, prose, splice
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -141,7 +141,7 @@ def run(race: Race, cores: deque[int], options: Options) -> dict[str, Any]:
         "step": last["step"],
         "goal": GOALS[race.env],
         "evaluations": evaluations,
-        "versions": answers[0]["versions"],
+        "context": context([answers[0]["versions"]]),
     }
     path = race.path(options.readings)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,12 +162,18 @@ def seconds_of(name: str, env: str, options: Options) -> float:
 
 def table(results: dict[Race, dict[str, Any]]) -> str:
     """Seconds and steps to each return, and the ratios to our fastest, in Markdown."""
-    lines = [described(context(found["versions"] for found in results.values())), ""]
     heads = [f"{env} {goal:,.0f}" for env, goal in GOALS.items()]
-    lines += [f"| contestant | {' | '.join(heads)} |", "|---|" + "---|" * len(GOALS)]
+    lines = [f"| contestant | {' | '.join(heads)} |", "|---|" + "---|" * len(GOALS)]
     for name, label in LABELS.items():
         lines.append(f"| {label} | {' | '.join(cell(results, name, env) for env in GOALS)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", prose(f"Raced {_when_and_where(results)}.")])
+
+
+def _when_and_where(results: dict[Race, dict[str, Any]]) -> str:
+    """The context of the newest race, with the versions of all."""
+    contexts = sorted((found["context"] for found in results.values()), key=lambda told: told["date"])
+    versions = {name: number for told in contexts for name, number in told["versions"].items()}
+    return described({**contexts[-1], "versions": versions})
 
 
 def cell(results: dict[Race, dict[str, Any]], name: str, env: str) -> str:
@@ -179,16 +185,17 @@ def cell(results: dict[Race, dict[str, Any]], name: str, env: str) -> str:
     # A race that was stopped took at least so long: the median does too, if half or more of the races were.
     seconds, reached = statistics.median(f["seconds"] for f in found), sum(f["reached"] for f in found)
     least = "" if reached > len(found) / 2 else "at least "
-    ratio = "" if name == FASTEST else f" ({least}{seconds / statistics.median(ours):.1f} times)"
+    ratio = "" if name == FASTEST else f" ({seconds / statistics.median(ours):.1f} times)"
     steps = statistics.median(f["step"] for f in found)
-    return f"{least}{seconds:.0f} s{ratio}, {steps / 1000:.0f}k steps, {reached} of {len(found)}"
+    taken = f"{steps / 1000:.0f}k steps" if steps else "not one evaluation's steps"
+    return f"{least}{seconds:.0f} s{ratio}, {taken}, {reached} of {len(found)}"
 
 
 def chart(results: dict[Race, dict[str, Any]], path: Path) -> None:
     """Return over seconds of every race."""
     palette = ("#b2182b", "#d55e00", "#0072b2", "#009e73", "#56b4e9", "#555555", "#88aacc", "#aaaaaa")
     colours = dict(zip(LABELS, palette, strict=True))
-    with panels(path, [f"{env}: {goal:,.0f}" for env, goal in GOALS.items()], 3, (10, 3.2)) as axes:
+    with panels(path, [f"{env}: {goal:,.0f}" for env, goal in GOALS.items()], 3, (10, 3.8)) as axes:
         for axis, (env, goal) in zip(axes, GOALS.items(), strict=True):
             axis.axhline(goal, color="0.8", lw=1)
             for race, found in results.items():
@@ -198,7 +205,8 @@ def chart(results: dict[Race, dict[str, Any]], path: Path) -> None:
                     seconds, returns = [r["seconds"] for r in rows], [r["eval_return"] for r in rows]
                     axis.plot(seconds, returns, color=colours[race.name], lw=1, label=label)
             axis.set(xscale="log", xlabel="seconds of training on one core", ylabel="return of five episodes")
-        axes[0].legend(frameon=False, fontsize=6)
+        figure = axes[0].figure
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 
 
 if __name__ == "__main__":
