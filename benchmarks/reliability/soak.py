@@ -44,7 +44,8 @@ def soak_campaign(folder, minutes, every, picture):
                 process.send_signal(next(endings))
                 process.wait(PATIENCE)
             interruptions += 1
-        steps = -(-find_checkpoints(soaked.folder)[-1].step // 1000) * 1000
+        # Further than it came: a run that was for longer has no last evaluation where it was broken off.
+        steps = (find_checkpoints(soaked.folder)[-1].step // 1000 + 1) * 1000
         for name, part in (("soaked", "interrupted"), ("straight", "never interrupted")):
             with work(name, steps).start(log) as process:
                 _watch(process, memory[part], start, PATIENCE * 60)
