@@ -42,7 +42,7 @@ SWEEPS = {
 
 PICTURES = {
     "figures/gradient.png": ("gradient", {}),
-    "figures/curves.png": ("curves", {"runs": (RESULTS / "distilled-128",)}),
+    "figures/curves.png": ("curves", {"runs": (RESULTS / "bisac-128",)}),
     "results/brax.png": ("curves", {"runs": (RESULTS / "brax-hopper-spring",)}),
 }
 """Figures of `bisac figure` that need no checkpoints, by their files: their names and their arguments."""
