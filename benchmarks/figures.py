@@ -21,6 +21,7 @@ import returns
 import sick_runs
 import sweep_tables
 import tyro
+import updates
 from measuring import spliced
 
 from bisac.figures import FIGURES
@@ -62,6 +63,7 @@ def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     """Every table: its page, the name of its markers, and its text."""
     yield DOCS / "performance.md", "performance", report.markdown(_read(DOCS / "performance.json"))
     yield DOCS / "performance.md", "returns", returns.table(returns.read_all(returns.Options()))
+    yield DOCS / "performance.md", "updates", updates.markdown(_read(DOCS / "updates.json"))
     yield DOCS / "performance.md", "scaling", growth.markdown(_read(DOCS / "scaling.json"))
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))

@@ -29,7 +29,6 @@ ROOT = Path(__file__).parents[1]
 GOALS = {"HalfCheetah-v5": 4_000.0, "Hopper-v5": 2_000.0, "Walker2d-v5": 2_000.0}
 RUNS = {
     1.0: "normalised-256/{env}/sac",
-    0.5: "updates-per-step/{env}/utd2-delay3",
     0.25: "updates-per-step/{env}/utd4-delay3",
     0.125: "updates-per-step/{env}/utd8-delay3",
 }
