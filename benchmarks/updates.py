@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from measuring import bar, context, prose, splice, turns
+from measuring import bar, context, described, prose, splice, turns
+from returns import GOALS
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -26,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parent / "contestants"))
 from meter import versions
 
 ROOT = Path(__file__).parents[1]
-GOALS = {"HalfCheetah-v5": 4_000.0, "Hopper-v5": 2_000.0, "Walker2d-v5": 2_000.0}
 RUNS = {
     1.0: "normalised-256/{env}/sac",
     0.25: "updates-per-step/{env}/utd4-delay3",
@@ -125,11 +125,7 @@ def markdown(results: dict[str, Any]) -> str:
     for utd in RUNS:
         name = f"1/{1 / utd:.0f}" if utd < 1 else "1"
         lines.append(f"| {name} | {' | '.join(cell(results, utd, env, n) for env, n in columns)} |")
-    told = results["context"]
-    numbers = ", ".join(f"{name} {number}" for name, number in told["versions"].items())
-    return "\n".join(
-        [*lines, "", prose(f"Measured {told['date']}, {told['cpu']}, {told['cores']} virtual cores; {numbers}.")]
-    )
+    return "\n".join([*lines, "", prose(f"Measured {described(results['context'])}.")])
 
 
 if __name__ == "__main__":
