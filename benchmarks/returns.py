@@ -2,8 +2,8 @@
 
 `make bench-return` builds the peers' environment and runs this; run again, it goes on where it stopped. Every race is a
 process of its own, pinned to a core, with nothing compiled before. A peer is stopped when it has taken 1.2 times as
-long as the ratio that we aim at says, and told as "at least". The readings go to results/returns, the table into
-docs/performance.md.
+long as the ratio that we aim at says, and told as "at least". A ratio is of races with the same seed, for all of one
+seed should run on one machine. The readings go to results/returns, the table into docs/performance.md.
 """
 
 import json
@@ -115,7 +115,8 @@ def run(race: Race, cores: deque[int], options: Options) -> dict[str, Any]:
     """One race, on a core of its own."""
     ours = race.name in OURS
     script = HERE / "contestants" / ("race_ours.py" if ours else "race_peers.py")
-    limit = LONGEST if ours else MARGIN * PEERS_RACED[race.name].aim * seconds_of(FASTEST, race.env, options)
+    fastest = Race(FASTEST, race.env, race.seed)
+    limit = LONGEST if ours else MARGIN * PEERS_RACED[race.name].aim * read_all(options)[fastest]["seconds"]
     words = [race.name, race.env, str(race.seed), str(GOALS[race.env]), str(limit)]
     core = cores.popleft()
     try:
@@ -155,11 +156,6 @@ def read_all(options: Options) -> dict[Race, dict[str, Any]]:
     return {race: json.loads(path.read_text()) for race in races if (path := race.path(options.readings)).exists()}
 
 
-def seconds_of(name: str, env: str, options: Options) -> float:
-    """The median over the seeds so far."""
-    return statistics.median(found["seconds"] for race, found in read_all(options).items() if race[:2] == (name, env))
-
-
 def table(results: dict[Race, dict[str, Any]]) -> str:
     """Seconds and steps to each return, and the ratios to our fastest, in Markdown."""
     heads = [f"{env} {goal:,.0f}" for env, goal in GOALS.items()]
@@ -170,25 +166,29 @@ def table(results: dict[Race, dict[str, Any]]) -> str:
 
 
 def _when_and_where(results: dict[Race, dict[str, Any]]) -> str:
-    """The context of the newest race, with the versions of all."""
+    """The context of the newest race, with the days and the versions of all."""
     contexts = sorted((found["context"] for found in results.values()), key=lambda told: told["date"])
     versions = {name: number for told in contexts for name, number in told["versions"].items()}
-    return described({**contexts[-1], "versions": versions})
+    days = " and ".join(dict.fromkeys(told["date"] for told in contexts))
+    return described({**contexts[-1], "date": days, "versions": versions})
 
 
 def cell(results: dict[Race, dict[str, Any]], name: str, env: str) -> str:
-    """Median seconds, the ratio to our fastest, median steps, and how many seeds reached the return."""
-    found = [results[race] for race in results if race[:2] == (name, env)]
-    ours = [results[race]["seconds"] for race in results if race[:2] == (FASTEST, env)]
-    if not found or not ours:
+    """Median seconds, the median ratio to our fastest of the same seed, median steps, and the seeds that got there."""
+    found = {race.seed: reading for race, reading in results.items() if race[:2] == (name, env)}
+    if not found:
         return ""
     # A race that was stopped took at least so long: the median does too, if half or more of the races were.
-    seconds, reached = statistics.median(f["seconds"] for f in found), sum(f["reached"] for f in found)
+    seconds, reached = (
+        statistics.median(f["seconds"] for f in found.values()),
+        sum(f["reached"] for f in found.values()),
+    )
     least = "" if reached > len(found) / 2 else "at least "
-    ratio = "" if name == FASTEST else f" ({seconds / statistics.median(ours):.1f} times)"
-    steps = statistics.median(f["step"] for f in found)
+    ratio = statistics.median(f["seconds"] / results[Race(FASTEST, env, seed)]["seconds"] for seed, f in found.items())
+    times = "" if name == FASTEST else f" ({ratio:.1f} times)"
+    steps = statistics.median(f["step"] for f in found.values())
     taken = f"{steps / 1000:.0f}k steps" if steps else "not one evaluation's steps"
-    return f"{least}{seconds:.0f} s{ratio}, {taken}, {reached} of {len(found)}"
+    return f"{least}{seconds:.0f} s{times}, {taken}, {reached} of {len(found)}"
 
 
 def chart(results: dict[Race, dict[str, Any]], path: Path) -> None:
