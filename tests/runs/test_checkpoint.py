@@ -28,6 +28,7 @@ from bisac.runs.checkpoint import manifest
 from bisac.runs.checkpoint.checkpoints import Checkpoints
 from bisac.runs.checkpoint.manifest import read_manifest
 from bisac.runs.folder import RunFolder
+from bisac.runs.log import read_log
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +225,18 @@ def test_longer_run_equals_one_planned_so(straight, tmp_path):
     assert found == fingerprint(straight)
     assert warned == []
     assert json.loads((tmp_path / "again" / "config.json").read_text())["run"]["steps"] == 100
+
+
+def test_longer_run_that_ends_where_it_was_stopped_is_evaluated_there(tmp_path):
+    bisac.train(Counter, out=tmp_path / "run", **SMALL, **SHORT | {"steps": 60})
+    with dying_at(70):
+        bisac.train(Counter, out=tmp_path / "longer", **SMALL, **SHORT)
+    resumed(tmp_path / "longer", tmp_path / "again", steps=60)
+    rows, planned = ([row | {"wall_time": 0} for row in read_log(RunFolder(tmp_path / n))] for n in ("again", "run"))
+    assert [row["step"] for row in rows] == [40, 60]
+    assert rows == planned
+    for policy in ("policy.safetensors", "best.safetensors"):
+        assert (tmp_path / "again" / policy).read_bytes() == (tmp_path / "run" / policy).read_bytes()
 
 
 def test_complete_run_is_left_as_it_is(straight, tmp_path):

@@ -31,6 +31,12 @@ class Run:
     checkpoints: Checkpoints
     log: Log
 
+    @property
+    def evaluated_at(self) -> float | None:
+        """The step of the last evaluation; None before the first."""
+        rows = read_progress(self.record.progress)
+        return rows[-1]["step"] if rows else None
+
     def add_row(self, step: int, evaluation: Evaluation, metrics: dict[str, float], policy: Policy) -> Row:
         """Record an evaluation and the metrics since the last one, and keep the policy if it is the best so far."""
         record, mean = self.record, float(evaluation.returns.mean())

@@ -86,7 +86,9 @@ class Session:
     def _train(self, requests: list[int]) -> Iterator[Event]:
         """Advance, and do what is due. What has happened is told before it is saved, for the consumer may log more."""
         pause, to_save = 0, False
-        yield from self._due_evaluation()  # where the last one failed
+        for run in self.runs:  # a longer run that was stopped here, and is now to end here, has not been evaluated yet
+            run.record.owes_evaluation |= self.settings.steps <= self.state.step != run.evaluated_at
+        yield from self._due_evaluation()  # here too where the last one failed
         while (before := self.state.step) < self.settings.steps or self._owes_evaluation or to_save:
             self._mark = time.monotonic()  # what the events' consumer did since is not training
             if before >= pause:
