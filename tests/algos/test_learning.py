@@ -30,7 +30,7 @@ ALGORITHMS = {
     "ddpg": DDPG(exploration_noise=0.2, **PLAIN),
     "td3": TD3(exploration_noise=0.2, **PLAIN | {"tau": 0.1}),  # its targets move at every second update
     # Narrow from the start: under tanh the best mean of a wide policy lies further out than the best action.
-    "mpo": MPO(actor_lr=3e-3, initial_log_std=-1.5, epsilon_mean=0.05, **PLAIN),
+    "mpo": MPO(actor_lr=3e-3, initial_log_std=-1.5, epsilon_mean=0.05, normalise_observations=False, **PLAIN),
     "sac-batch": SAC(temperature=ALPHA, **BATCH),
 }
 # The probes share shapes on purpose, so that an algorithm compiles once for all of them.

@@ -91,7 +91,9 @@ class MPO(TemporalDifference[MPOState]):
         default="auto", metadata=auto(classic=0.02, normalised=None) | between(2e-3, 1e-1, log=True)
     )
     """Fraction by which target networks, the old policy among them, move towards the online ones; auto is 0.02."""
-    actor_lr: LearningRate = field(default=1e-4, metadata=between(3e-5, 3e-3, log=True))
+    normalise_observations: bool = True
+    """Shift and scale observations by their running mean and standard deviation."""
+    actor_lr: LearningRate = field(default=3e-4, metadata=between(3e-5, 3e-3, log=True))
     """Learning rate of the actor."""
     dual_lr: LearningRate = 1e-2
     """Learning rate of the logarithms of the dual variables."""
