@@ -58,5 +58,6 @@ def train_on_peaks(
     learning = eqx.tree_at(lambda state: state.agent, learning, algo.begin(learning.agent, warm_up))
     carry = learning, key
     (learning, _), _ = jax.lax.scan(partial(step, random=False), carry, None, length=(steps - first * ENVS) // ENVS)
-    action = algo.act(learning.agent, contexts(judge_key, JUDGED), judge_key, explore=False)
+    judged = learning.scaling.obs(contexts(judge_key, JUDGED))
+    action = algo.act(learning.agent, judged, judge_key, explore=False)
     return peaks_reward(action, width, height, distance, coupling).mean()
