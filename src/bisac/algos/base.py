@@ -160,9 +160,9 @@ class OnPolicy(Algorithm[State]):
     rollout: int = dataclasses.field(default=2048, metadata=among(512, 1024, 2048, 4096))
     """Environment steps between updates, summed over the environments."""
     normalise_observations: bool = True
-    """Shift and scale observations by their running mean and standard deviation."""
+    """Whether to shift and scale observations by their running mean and standard deviation."""
     normalise_rewards: bool = True
-    """Scale rewards by the running standard deviation of the discounted return."""
+    """Whether to scale rewards by the running standard deviation of the discounted return."""
 
     def __post_init__(self):
         super().__post_init__()

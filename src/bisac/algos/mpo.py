@@ -92,7 +92,7 @@ class MPO(TemporalDifference[MPOState]):
     )
     """Fraction by which target networks, the old policy among them, move towards the online ones; auto is 0.02."""
     normalise_observations: bool = True
-    """Shift and scale observations by their running mean and standard deviation."""
+    """Whether to shift and scale observations by their running mean and standard deviation."""
     actor_lr: LearningRate = field(default=3e-4, metadata=between(3e-5, 3e-3, log=True))
     """Learning rate of the actor."""
     dual_lr: LearningRate = 1e-2

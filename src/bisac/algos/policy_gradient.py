@@ -73,7 +73,7 @@ class PolicyGradient(OnPolicy[State]):
     learning_rate: float = field(default=3e-4, metadata=between(3e-5, 3e-3, log=True))
     """Learning rate of both networks."""
     anneal: bool = True
-    """Let the learning rate fall to zero over the run."""
+    """Whether the learning rate falls to zero over the run."""
     gae_lambda: float = field(default=0.95, metadata=among(0.8, 0.9, 0.95, 0.98, 1.0))
     """lambda of generalised advantage estimation: 0 trusts the value function, 1 the returns."""
     entropy_weight: float = field(default=0.0, metadata=between(0.0, 0.02))
@@ -83,7 +83,7 @@ class PolicyGradient(OnPolicy[State]):
     max_gradient: float = 0.5
     """Norm at which gradients are cut off."""
     normalise_advantages: bool = True
-    """Shift and scale advantages to mean 0 and standard deviation 1 in each minibatch."""
+    """Whether to shift and scale advantages to mean 0 and standard deviation 1 in each minibatch."""
     initial_log_std: float = 0.0
     """Where the logarithm of the policy's standard deviation starts, for actions that range over [-1, 1]."""
     hidden: tuple[int, ...] = (64, 64)
