@@ -41,6 +41,12 @@ SWEEPS = {
 }
 """Sweeps of docs/results.md: where they lie, and which of the report's figures the page shows, under which name."""
 
+LONG = [
+    published.Options(RESULTS / "long", "sac-256", 200_000, at, DOCS / "results" / "long.png")
+    for at in (100_000, 200_000)
+]
+"""The runs of docs/results.md that go on beyond 50,000 steps, and the steps at which it tells their returns."""
+
 PICTURES = {
     "figures/gradient.png": ("gradient", {}),
     "figures/curves.png": ("curves", {"runs": (RESULTS / "bisac-128",)}),
@@ -67,6 +73,7 @@ def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "performance.md", "scaling", growth.markdown(_read(DOCS / "scaling.json"))
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))
+    yield DOCS / "results.md", "long", "\n\n".join(map(published.markdown, LONG))
     for name in ("marginals", "projection", "vdna"):
         numbers = _read(DOCS / "figures" / f"{name}.json")["numbers"]
         yield DOCS / "figures.md", name, getattr(figure_tables, name)(numbers)
@@ -81,6 +88,7 @@ def draw(analyses: dict[str, Analysis]) -> None:
     growth.chart(_read(DOCS / "scaling.json"), DOCS / "scaling.png")
     returns.chart(returns.read_all(returns.Options()), DOCS / "returns.png")
     published.draw(published.Options(RESULTS / "normalised-256"))
+    published.draw(LONG[0])
     (DOCS / "how-to" / "sick-and-healthy.png").write_bytes(sick_runs.draw(RESULTS / "sick-and-healthy"))
     for name, analysis in analyses.items():
         pictures = draw_figures(analysis)

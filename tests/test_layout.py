@@ -34,6 +34,8 @@ def test_as_gymnasium_flattens(space):
         assert is_flat(layout, flat, size)
         assert not is_flat(layout, sample, size) or np.shape(sample) == (size,)
         np.testing.assert_array_equal(flattened(layout, sample), flat)
+        if isinstance(space, spaces.MultiDiscrete):  # which Gymnasium flattens to whole numbers
+            assert is_flat(layout, spaces.flatten(space, sample), size)
     batch = concatenate(space, samples, create_empty_array(space, 6))
     np.testing.assert_array_equal(flattened(layout, batch), expected)
     assert flattened(layout, batch).dtype == np.float32

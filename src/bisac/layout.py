@@ -74,8 +74,9 @@ def is_flat(layout: Layout, observation: Any, size: int) -> bool:
     kind = layout[0]
     if kind in ("dict", "tuple"):
         return not isinstance(observation, Mapping | tuple)
-    values = np.asarray(observation)
-    return values.shape[-1:] == (size,) and (kind == "box" or values.dtype.kind == "f")
+    values, shape = np.asarray(observation), layout[1] if kind == "multidiscrete" else ()
+    own = values.dtype.kind != "f" and shape in (values.shape, values.shape[1:])
+    return values.shape[-1:] == (size,) and (kind == "box" or not own)
 
 
 def _vectors(layout: Layout, observation: Any) -> list[np.ndarray]:

@@ -60,6 +60,13 @@ def test_export_writes_beside_the_policy_and_the_card_tells_of_it(folder, capsys
     assert sorted(path.name for path in folder.iterdir()) == ["step_000000000060.npz", "step_000000000060.py"]
 
 
+def test_a_name_may_have_dots(tmp_path):
+    for name in ("hopper.v1", "hopper.v2"):
+        shutil.copy(CLASSIC / "policy.safetensors", tmp_path / f"{name}.safetensors")
+        assert run(["export", str(tmp_path / f"{name}.safetensors"), "--format", "onnx"]) == 0
+    assert sorted(path.name for path in tmp_path.glob("*.onnx")) == ["hopper.v1.onnx", "hopper.v2.onnx"]
+
+
 def test_card_of_a_policy_on_its_own(tmp_path):
     shutil.copy(CLASSIC / "policy.safetensors", tmp_path / "mine.safetensors")
     assert run(["export", str(tmp_path / "mine.safetensors"), "--format", "stablehlo", "--platforms", "cpu"]) == 0

@@ -72,3 +72,9 @@ def test_grid_takes_values_at_actions_to_the_nodes(points):
     measure = np.exp(grid.log_measure.astype(float))
     assert measure.sum() == pytest.approx(2.0 * edge, rel=1e-6)
     assert measure @ np.tanh(grid.nodes) ** 2 == pytest.approx(2.0 * edge**3 / 3.0, rel=1e-6)
+
+
+def test_grid_reaches_as_far_as_it_is_told():
+    """log tanh'(x) = log 4 - 2 |x| far out, where cosh itself overflows."""
+    grid = Grid(bound=900.0, intervals=4, points=0)
+    np.testing.assert_allclose(grid.log_measure[0], np.log(150.0) + np.log(4.0) - 1800.0, rtol=1e-6)

@@ -189,6 +189,17 @@ def test_one_seed_is_drawn_without_a_band_and_establishes_nothing(tmp_path):
     assert "(one seed)" in to_latex(analysis)
 
 
+def test_runs_that_were_never_evaluated_at_about_the_same_step_have_no_curve(tmp_path):
+    sweep = make_up(tmp_path, ("sac",), ("Hopper-v5",), seeds=2, points=1)
+    later = sweep / "Hopper-v5" / "sac" / "seed1" / "progress.csv"
+    later.write_text(later.read_text().replace("\n1000,", "\n1016,"))
+    analysis = analyse(read_sweep(sweep), None)
+    assert analysis.curves == []
+    assert [len(result.scores) for result in analysis.results] == [2]
+    assert "Hopper-v5" in plain(render_page(analysis, "no curve"))
+    assert figures.draw_figures(analysis)["curves"]
+
+
 def test_task_on_which_the_reference_learned_nothing_is_left_out(tmp_path):
     sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), seeds=4, points=10, gains={"sac": 0.0})
     analysis = analyse(read_sweep(sweep), None)

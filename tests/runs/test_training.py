@@ -149,6 +149,26 @@ def test_learning_can_wait_for_the_end_of_episodes(tmp_path):
     assert steps <= set(busy), "evaluated in the middle of an episode"
 
 
+def test_no_past_action_is_sent_again_to_what_may_be_hardware(tmp_path):
+    class Robot(Arm):
+        sent = 0
+
+        def step(self, action):
+            self.sent += 1
+            return super().step(action)
+
+    ended, robot = 0, Robot()
+    for event in bisac.start(Robot(), eval_env=Arm(), out=tmp_path / "run", **QUIET, learn_at="episode"):
+        ended = event.step if isinstance(event, bisac.EpisodeEnded) else ended
+        if isinstance(event, bisac.Advanced) and event.step > max(50, ended):
+            break
+    with pytest.warns(UserWarning, match="new episode"):
+        bisac.resume(tmp_path / "run", env=robot, eval_env=Arm(), verbose=False)
+    last = rows_of(tmp_path / "run")[-1]
+    assert robot.sent == last["step"] - event.step > 0
+    assert last["inexact_resumes"] == 1
+
+
 def test_fresh_rollouts_in_one_environment_resume_exactly(tmp_path):
     changes = dict(algo="a2c", hidden=(8,), rollout=16, steps=96, eval_every=32, eval_episodes=1, checkpoint_every=16)
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ from probe_envs import Counter
 from small_runs import SHORT, SMALL, dying_at, fingerprint
 
 import bisac
+from bisac.algos.delay import Delay
 from bisac.algos.learner import Learner
 from bisac.cli.train import parse_train
 from bisac.collect import host
@@ -29,9 +30,10 @@ def first(tmp_path_factory):
 
 
 def models(agent):
-    """The networks of an agent, its moments and averages, without the optimisers' state."""
-    learners = jax.tree.leaves(agent, is_leaf=lambda node: isinstance(node, Learner))
+    """The networks of an agent, its moments and averages, without what counts updates."""
+    learners = jax.tree.leaves(agent, is_leaf=lambda node: isinstance(node, Learner | Delay))
     parts = [(part.model, part.moments, part.average) if isinstance(part, Learner) else part for part in learners]
+    parts = [part for part in parts if not isinstance(part, Delay)]
     return [np.asarray(leaf) for leaf in jax.tree.leaves(parts)]
 
 
@@ -58,7 +60,7 @@ def test_the_memory_is_not_read_unless_it_is_wanted(first, monkeypatch):
     monkeypatch.setattr(contents, "_read_piece", None)
     assert load_learned(find_checkpoints(first)[-1], with_memory=False).memory is None
     command, _ = parse_train(["Counter-v0", "--algo", "sac", "--init", str(first)])
-    assert WarmStart(command.run).rows(1, 40) == 0
+    assert WarmStart(command.hyperparameters, command.run).rows(1, 40) == 0
 
 
 @pytest.mark.parametrize("with_replay", [False, True])
@@ -86,6 +88,7 @@ def test_bad_input_is_refused_before_anything_is_written(first, tmp_path):
         (dict(init=first, algo="td3"), "is a run of sac; a run of td3 cannot start from it"),
         (dict(init=first, env=Wide), r"trained on Counter \(1 observations, 2 actions\), which does not fit Wide"),
         (dict(init=first, hidden=(16,)), r"other networks: .*weights.* is \(.*\) there and \(.*\) here"),
+        (dict(init=first, activation="tanh"), "other networks: --activation is relu there and tanh here"),
         (dict(init=first, normalise_observations=False), r"is \(.*\) there and missing here"),
         (dict(init=first / "policy.safetensors"), "is a file: a policy without its critics"),
         (dict(init=tmp_path / "none"), "there is no run folder"),
@@ -95,6 +98,23 @@ def test_bad_input_is_refused_before_anything_is_written(first, tmp_path):
         with pytest.raises(bisac.BisacError, match=sentence):
             bisac.train(**dict(env=Counter) | SETTINGS | changes, out=tmp_path / "run")
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("critic_norm", ["none", "batch"])
+def test_what_is_not_learned_is_the_new_runs_own(critic_norm, tmp_path):
+    settings = SETTINGS | dict(algo="td3", critic_norm=critic_norm)
+    bisac.train(Counter, out=tmp_path / "first", **settings)
+    noisy = dict(out=tmp_path / "run", init=tmp_path / "first", exploration_noise=0.4)
+    policy = bisac.train(Counter, **settings | noisy)
+    assert policy.actor.actor.noise == 0.4
+    assert bisac.load(tmp_path / "run").actor.actor.noise == 0.4
+
+
+def test_a_fixed_temperature_is_the_new_runs_own(first, tmp_path):
+    with bisac.start(Counter, out=tmp_path / "run", init=first, temperature=0.05, **QUIET) as run:
+        next(event for event in run if isinstance(event, bisac.Advanced))
+        state = run.agent
+        assert float(state.alpha * state.reward_unit) == pytest.approx(0.05)
 
 
 def test_flags():

@@ -8,6 +8,7 @@ from made_up_sweep import PLAN, pretend
 
 from bisac.runs.folder import RunFolder
 from bisac.sweeps import execute as module
+from bisac.sweeps.engines import launch, local
 from bisac.sweeps.engines.base import EndedProcess, Engine
 from bisac.sweeps.events import RunEnded, RunLost, RunStarted, SweepFinished, SweepProgressed
 from bisac.sweeps.execute import execute
@@ -227,3 +228,19 @@ def test_runs_of_which_only_numbers_were_kept_are_left_alone(tmp_path):
     engine = PretendEngine()
     outcome_of(runs, engine)
     assert engine.started == ["bisac/seed0"]
+
+
+def test_paths_may_have_colons(tmp_path, monkeypatch):
+    """Two folders, of which neither was begun: the process becomes the training itself; then, that it goes on."""
+    folders = [tmp_path / "12:30" / name for name in ("seed0", "seed1")]
+    commands, become, begin = [], [], local.subprocess.Popen
+    monkeypatch.setattr(local.subprocess, "Popen", lambda command, **_: commands.append(command) or begin(["true"]))
+    monkeypatch.setattr(launch.os, "execv", lambda _, words: become.append(words[3:]))
+    for name in ("die_with", "take_cores"):
+        monkeypatch.setattr(launch, name, lambda *_: None)
+    for _ in range(2):
+        assert local.start_process(folders, ["train", "Pendulum-v1"], 1).wait() == 0
+        monkeypatch.setattr(launch.sys, "argv", commands[-1][2:])
+        launch.main()
+        (folders[1] / "config.json").touch()
+    assert become == [["train", "Pendulum-v1"], ["resume", *map(str, folders)]]

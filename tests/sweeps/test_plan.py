@@ -23,6 +23,10 @@ from bisac.types import Spec
         ("bisac:hidden=64x32", "bisac-hidden=64x32"),
         ("td3:learning-starts=5", "td3-learning_starts=5"),
         ("bisac:encoder=", "bisac-encoder="),
+        ("sac:critic-norm=none", "sac-none"),
+        ("bisac:margin=none", "bisac-margin=none"),  # a word that others take too does not tell which is meant
+        ("bisac:epsilon-half-life=none", "bisac-epsilon_half_life=none"),
+        ("sac:actor-lr=linear:1e-3:1e-4:2000", "sac-actor_lr=linear:1e-3:1e-4:2000"),
     ],
 )
 def test_contestants_have_names_for_people_and_folders(text, name):
@@ -48,7 +52,7 @@ def test_wrong_contestants_are_told(text, problem):
 def test_seeds():
     assert parse_seeds("0:3") == (0, 1, 2)
     assert parse_seeds("4,1,4") == (4, 1)
-    for text in ("x", "3:3", "1:", ""):
+    for text in ("x", "3:3", "1:", "", "-1", "-2:3"):
         with pytest.raises(BisacError, match="--seeds"):
             parse_seeds(text)
 
@@ -72,6 +76,10 @@ def test_hyperparameters_are_taken_out_of_the_command_line():
     rest, found = parse_hyperparameters(words, contestants)
     assert rest == ["--env", "A", "B", "--steps", "7"]
     assert found == {"hidden": (64, 32), "gamma": 0.5, "normalise_rewards": False}
+    assert parse_hyperparameters(["--her", "A", "--gamma", "0.5", "B"], contestants) == (
+        ["A", "B"],
+        {"her": True, "gamma": 0.5},
+    )
 
 
 def plan_of(**changes):

@@ -40,9 +40,9 @@ def test_sweep_grows_but_does_not_change(tmp_path):
 @pytest.mark.parametrize(
     ("algo", "change", "problem"),
     [
-        ("sac", {"critic_lr": 0.5}, "critic_lr is 0.001"),
-        ("sac", {"critic_norm": "none"}, "critic_norm is 'batch'"),
-        ("bisac", {"epsilon": 0.5}, "epsilon is 10.0"),
+        ("sac", {"critic_lr": 0.5}, "there critic_lr is 0.5, here it is 0.001"),
+        ("sac", {"critic_norm": "none"}, "there critic_norm is 'none', here it is 'batch'"),
+        ("bisac", {"epsilon": 0.5}, "there epsilon is 0.5, here it is 10.0"),
     ],
 )
 def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):

@@ -1,6 +1,7 @@
 """A search that only pretends to train: what it begins, goes on with, ends early and tells, and what a kill leaves."""
 
 import dataclasses
+import json
 import math
 import signal
 import sqlite3
@@ -294,6 +295,16 @@ def test_another_search_in_the_folder_is_refused(tuning, whole):
     fewer = dataclasses.replace(tuning, space={"tau": tuning.space["tau"]})
     with pytest.raises(BisacError, match=r"--search critic_lr 0\.0001 to 0\.01, by ratio, now it is not given"):
         enrol(fewer, out, [])
+
+
+def test_a_search_does_not_go_on_under_other_defaults(tuning, tmp_path):
+    go(tuning, tmp_path, 1, PretendEngine())
+    path = RunFolder(tmp_path / "trial-0000").config
+    config = json.loads(path.read_text())
+    config["hyperparameters"]["gamma"], config["versions"]["bisac"] = 0.5, "0.0.1"
+    path.write_text(json.dumps(config))
+    with pytest.raises(BisacError, match=r"gamma is 0\.5, here it is 0\.98.*finish what is there with bisac 0\.0\.1"):
+        go(tuning, tmp_path, 2, PretendEngine())
 
 
 def test_a_folder_of_another_run_is_refused_and_a_damaged_study_is_told(tuning, tmp_path):

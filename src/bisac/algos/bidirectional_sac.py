@@ -170,7 +170,8 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         if state.marginals is None:
             return None, {}
         policy = self.actor(state)(obs)
-        return distil(state.marginals, self.adam(self.critic_lr), state.critic.fixed, policy, obs, key)
+        optimiser = self.adam(self.critic_lr, number(self.policy_delay))
+        return distil(state.marginals, optimiser, state.critic.fixed, policy, obs, key)
 
     def _followed(
         self, state: State, projected: TanhGaussian, obs: Float[Array, "batch obs"], key: Key[Array, ""]

@@ -158,11 +158,13 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
         """Return the agent with rewards, and alpha with them, in units of the spread of the random steps' rewards."""
         if self.critic_norm == "none":
             return state
-        unit = spread_of(warm_up.reward)
-        state = replace(state, reward_unit=unit)
-        if self._first_alpha is None:
-            return state
-        return eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(jnp.float32(self._first_alpha) / unit))
+        state = replace(state, reward_unit=spread_of(warm_up.reward))
+        return state if self._first_alpha is None else _at_temperature(state, self._first_alpha)
+
+    @final
+    def at_own_temperature(self, state: SoftState[ActorPart]) -> SoftState[ActorPart]:
+        """Return an agent that learned under other hyperparameters at the temperature that these fix, if they do."""
+        return state if self.temperature == "learned" else _at_temperature(state, self.temperature)
 
     def step_critic(
         self, state: SoftState[ActorPart], batch: Transition, key: Key[Array, ""]
@@ -207,3 +209,9 @@ class Soft(TemporalDifference[SoftState[ActorPart]]):
         kept = Improved(state.actor, state.temperature, state.marginals)
         improved, told, delay = delayed(number(self.policy_delay), state.delay, improve, kept)
         return replace(state, **improved._asdict(), delay=delay), told
+
+
+def _at_temperature(state: SoftState[ActorPart], alpha: float) -> SoftState[ActorPart]:
+    """Return the agent with a temperature that is given in the environment's rewards."""
+    unit = jnp.ones(()) if state.reward_unit is None else state.reward_unit
+    return eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(jnp.float32(alpha) / unit))

@@ -59,8 +59,8 @@ def run_export(arguments: list[str], console: Console) -> int:
     command = parse(ExportCommand, "export", arguments)
     source = policy_file(command.run)
     policy = load(source)
-    suffix = format_of(command.format, command.out).suffix
-    out = command.out or place_beside(source).with_suffix(suffix)
+    place, suffix = place_beside(source), format_of(command.format, command.out).suffix
+    out = command.out or place.with_name(place.name + suffix)  # a name may have dots of its own
     if command.card:
         card_path(source, None)
     files = policy.export(

@@ -27,7 +27,8 @@ def filmed_episode(policy: Acts, task: Task, seed: int) -> tuple[str, int, Itera
         obs, _ = env.reset(seed=episode_seed(seed, HELD_OUT_STREAM, 0))
         first = _picture(env)
         made.pop_all()
-    return task.name(env), int(env.metadata.get("render_fps", 30)), _frames(policy, env, np.asarray(obs), first)
+    rate = int(env.metadata.get("render_fps", 30))
+    return task.name(env), rate, _frames(policy, env, np.asarray(obs, np.float32), first)
 
 
 def _frames(policy: Acts, env: Env, obs: np.ndarray, first: np.ndarray) -> Iterator[np.ndarray]:
@@ -37,7 +38,7 @@ def _frames(policy: Acts, env: Env, obs: np.ndarray, first: np.ndarray) -> Itera
         for _ in range(MOST_STEPS):
             action, _ = policy.predict(obs)
             obs, _, terminated, truncated, _ = env.step(action.reshape(env.action_space.shape or ()))
-            obs = np.asarray(obs)
+            obs = np.asarray(obs, np.float32)
             yield _picture(env)
             if terminated or truncated:
                 return

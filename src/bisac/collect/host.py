@@ -59,6 +59,8 @@ class HostCollector(Collector):
         self.request, self._seed = request, request.seeds[0]
         judged_in = task if request.eval_env is None else Task(request.eval_env)
         self.takes_turns = task.is_single and judged_in.source is task.source
+        # What exists once, and learns between episodes, may be hardware: no past action must be sent to it again.
+        self._is_real = task.is_single and isinstance(request.algo, OffPolicy) and request.algo.learn_at == "episode"
         with ExitStack() as made:
             self._envs = made.enter_context(closing(HostEnvs(task, request.num_envs, self._seed, request.backend)))
             self._evaluator = made.enter_context(closing(Evaluator(judged_in, request.eval_episodes, self._seed)))
@@ -151,7 +153,7 @@ class HostCollector(Collector):
             for episode, actions in zip(saved.facts["episodes"], saved.place.actions, strict=True)
         ]
         obs = np.array(saved.place.obs)  # a copy: where an environment begins anew, its first observation goes there
-        strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs)
+        strayed = self._envs.restore(saved.facts["steps"], saved.facts["started"], episodes, obs, not self._is_real)
         place = HostPlace(obs, np.asarray(saved.place.action), [])
         learning = self._with_own(saved.learning)
         state = State((Part(Flat.of(learning), place),), saved.step, saved.updates)

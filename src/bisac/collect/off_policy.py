@@ -43,8 +43,8 @@ def begin_learning(algo: OffPolicy[Any], learning: Learning, newest: Transition 
 
 def show(algo: OffPolicy[Any], learning: Learning, warm_up: Transition) -> Learning:
     """Return what learning holds once the algorithm has seen the steps that it starts from, as it will learn them."""
-    warm_up = warm_up._replace(reward=learning.scaling.reward(jnp.asarray(warm_up.reward)))
-    return eqx.tree_at(lambda t: t.agent, learning, jax.jit(algo.begin)(learning.agent, warm_up))
+    scaled = learning.scaling.batch(Transition(*map(jnp.asarray, warm_up)))
+    return eqx.tree_at(lambda t: t.agent, learning, jax.jit(algo.begin)(learning.agent, scaled))
 
 
 def remember(

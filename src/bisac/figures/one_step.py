@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from bisac.algos import SAC, BidirectionalSAC, ForwardSACActor
+from bisac.algos.base import number
 from bisac.algos.soft import SoftState
 from bisac.figures.boltzmann import boltzmann, forward_kl, moments, q_on_product, reverse_kl
 from bisac.figures.divided import Divided, divided, projection
@@ -54,7 +55,8 @@ def one_step_policies(
 
     Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser.
     """
-    critic, alpha, optimiser = divided(state), state.alpha, algo.adam(algo.actor_lr)
+    critic, alpha = divided(state), state.alpha
+    optimiser = algo.adam(algo.actor_lr, number(algo.policy_delay))
     assert critic is not None
     projected = projection(critic, obs, state.temperature.model, grid)
 

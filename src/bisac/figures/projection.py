@@ -46,10 +46,11 @@ LOOKS: dict[int, dict[str, Any]] = {
 class ProjectionFigure(PaperFigure):
     """One step of forward projection against one SAC step: which lands nearer exp(Q / alpha), over many states.
 
-    RUN is a run folder (all checkpoints that it keeps: the last two) or a checkpoint's folder, of a run with a VDN-a
-    critic, an actor network and at most three action dimensions. Both steps start from the checkpoint's policy, on one
-    batch of its memory. D_KL in both directions is by quadrature in all dimensions; the numbers tell how often each is
-    nearer. Also among them: the actor after one gradient step towards the projection, and the exact projection.
+    RUN is a run folder (all checkpoints that it keeps: the last two) or a checkpoint's folder, of a run with marginals
+    (a VDN-a critic, or distilled ones), an actor network and at most three action dimensions. Both steps start from the
+    checkpoint's policy, on one batch of its memory. D_KL in both directions is by quadrature in all dimensions; the
+    numbers tell how often each is nearer. Also among them: the actor after one gradient step towards the projection,
+    and the exact projection.
     """
 
     runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN")] = ()

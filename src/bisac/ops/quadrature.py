@@ -72,7 +72,8 @@ class Grid:
     def log_measure(self) -> Float[FloatArray, "node"]:
         """log(w_k tanh'(x_k)): what turns a sum over nodes into an integral over actions."""
         nodes, weights = simpson(self.bound, self.intervals)
-        return (np.log(weights) - 2.0 * np.log(np.cosh(nodes))).astype(np.float32)
+        log_cosh = np.logaddexp(nodes, -nodes) - np.log(2.0)  # cosh itself overflows far out
+        return (np.log(weights) - 2.0 * log_cosh).astype(np.float32)
 
     @cached_property
     def actions(self) -> Float[FloatArray, "point"]:

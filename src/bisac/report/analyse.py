@@ -25,7 +25,7 @@ def analyse(data: SweepData, reference: str | None) -> Analysis:
     if reference not in names:
         raise BisacError(f"the sweep has no contestant '{reference}' to compare with; it has {', '.join(names)}.")
     pairs = [(env, name) for env in data.envs for name in names if data.of(env, name)]
-    curves = [_curve(data.of(env, name)) for env, name in pairs]
+    curves = [curve for env, name in pairs if (curve := _curve(data.of(env, name)))]
     results = [_result(data, env, name, reference) for env, name in pairs]
     scales = [scale for env in data.envs if (scale := _scale(data, env, reference))]
     usable = [scale for scale in scales if scale.usable]
@@ -35,9 +35,12 @@ def analyse(data: SweepData, reference: str | None) -> Analysis:
     return Analysis(data, reference, curves, results, scales, aggregates, taus)
 
 
-def _curve(runs: Sequence[SweptRun]) -> TaskCurve:
+def _curve(runs: Sequence[SweptRun]) -> TaskCurve | None:
+    """Return the curve of runs over the steps that all of them were evaluated between; None where there are none."""
     steps = [run.evaluations.steps for run in runs]
     grid, returns = statistics.on_common_steps(steps, [run.evaluations.returns for run in runs])
+    if not len(grid):
+        return None
     _, seconds = statistics.on_common_steps(steps, [run.evaluations.seconds for run in runs])
     band = statistics.bootstrap(statistics.interquartile_mean, returns[:, None])
     return TaskCurve(runs[0].env, runs[0].contestant, grid, np.median(seconds, axis=0), band)

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bisac.algos import Algorithm, algorithm_from_json, algorithm_name, module_of
 from bisac.errors import BisacError, reason
@@ -46,15 +46,32 @@ def from_config(config: dict[str, Any]) -> tuple[Algorithm[Any], Settings]:
         raise BisacError(f"config.json is not one of this bisac's: {reason(error)}.") from error
 
 
+class Change(NamedTuple):
+    """A setting that two configs of one run do not agree on."""
+
+    name: str
+    """What it is called."""
+    then: Any
+    """What it was."""
+    now: Any
+    """What it is."""
+
+
+def first_change(then: dict[str, Any], now: dict[str, Any]) -> Change | None:
+    """Return a setting that makes two configs those of different runs; None where they are of the same one."""
+    old, new = _flat(then), _flat(now)
+    names = {**new, **old}  # in their order: a setting comes before those that depend on it
+    changes = (Change(name, old.get(name), new.get(name)) for name in names if name not in MAY_CHANGE)
+    return next((change for change in changes if change.then != change.now), None)
+
+
 def check_unchanged(then: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to go on under another config than the one that was saved: it would no longer be one run."""
-    old, new = _flat(then), _flat(now)
-    for name in {**new, **old}:  # in their order: a setting comes before those that depend on it
-        if name not in MAY_CHANGE and old.get(name) != new.get(name):
-            raise BisacError(
-                f"{name} is {new.get(name)!r} in config.json and was {old.get(name)!r} when the run was saved; it "
-                f"cannot change within a run. Restore it, or start another run."
-            )
+    if change := first_change(then, now):
+        raise BisacError(
+            f"{change.name} is {change.now!r} in config.json and was {change.then!r} when the run was saved; it "
+            f"cannot change within a run. Restore it, or start another run."
+        )
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def fresh_record(collector: Collector) -> Record:
         return Record()
     num_envs = collector.request.num_envs
     fresh = learning_shapes(algo, collector.spec, num_envs)
-    init.check_fits(algo, collector.spec, fresh)
+    init.check_fits(collector.spec, fresh)
     return Record(remembered=0 if fresh.replay is None else init.rows(num_envs, fresh.replay.capacity))
 
 
@@ -138,7 +138,7 @@ def opened(
         raise BisacError(f"--demos: {algorithm_name(algo)} learns from fresh rollouts, and not from what others did.")
     request = Request(
         algo, tuple(seeds), settings.num_envs or 1, settings.steps, settings.eval_episodes, settings.backend, eval_env,
-        WarmStart(settings) if settings.init is not None else None, demos,
+        WarmStart(algo, settings) if settings.init is not None else None, demos,
     )  # fmt: skip
     collector = open_collector(source, settings.env_arg, request)
     try:

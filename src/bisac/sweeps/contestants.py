@@ -4,7 +4,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bisac.algos import REGISTRY, make_algorithm
 from bisac.errors import BisacError
@@ -44,8 +45,29 @@ class Contestant:
 
     @property
     def words(self) -> list[str]:
-        """Its settings as parts of a name: one that is a word by that word, any other with its name."""
-        return [value if isinstance(value, str) else f"{name}={as_typed(value)}" for name, value in self.settings]
+        """Its settings as parts of a name: one that is a word no other takes by that word, any other with its name."""
+        return [
+            value if isinstance(value, str) and _is_own_word(self.algo, name, value) else f"{name}={as_typed(value)}"
+            for name, value in self.settings
+        ]
+
+
+def _is_own_word(algo: str, name: str, word: str) -> bool:
+    """Return whether a word is one of this setting's choices and of no other's, so that it tells which one is meant."""
+    takers = [field for field, words in _choices(REGISTRY[algo]).items() if word in words]
+    return takers == ([] if name == PRESET else [name])
+
+
+@cache
+def _choices(kind: type) -> dict[str, list[Any]]:
+    """Return the words that each hyperparameter of an algorithm may be, by its name."""
+    hints = get_type_hints(kind)
+    return {field.name: _words(hints[field.name]) for field in dataclasses.fields(kind)}
+
+
+def _words(hint: Any) -> list[Any]:
+    parts = get_args(hint)
+    return list(parts) if get_origin(hint) is Literal else [word for part in parts for word in _words(part)]
 
 
 def parse_contestant(text: str) -> Contestant:
@@ -95,14 +117,18 @@ def parse_hyperparameters(
             positive = flag.removeprefix("no_")
             name = next((n for n in (flag, positive) if n in owners), None)
             if name:
-                texts[name] = [value] if assigned else []
-                if isinstance(fields_of(owners[name])[name], bool) and not assigned:
+                texts[name], default = [value] if assigned else [], fields_of(owners[name])[name]
+                if isinstance(default, bool) and not assigned:
                     texts[name] = ["true" if name == flag else "false"]
+                if assigned or isinstance(default, bool):
+                    name = None  # what follows is not of this flag
                 continue
-        if name:
-            texts[name].append(word)
-        else:
+        if name is None:
             rest.append(word)
+            continue
+        texts[name].append(word)
+        if not isinstance(fields_of(owners[name])[name], tuple):
+            name = None
     return rest, {name: read_value(owners[name], name, "x".join(words)) for name, words in texts.items()}
 
 

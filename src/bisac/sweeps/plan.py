@@ -27,6 +27,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         raise BisacError(f"--seeds must be like 0:5 or 0,3,7, got '{text}'.") from error
     if not seeds:
         raise BisacError(f"--seeds {text} names no seed; 0:5 means 0 to 4.")
+    if min(seeds) < 0:
+        raise BisacError(f"--seeds {text} has a negative seed; seeds are 0 or more.")
     return seeds
 
 

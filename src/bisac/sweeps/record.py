@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bisac.errors import BisacError, reason
-from bisac.runs.config import check_unchanged, to_config
+from bisac.runs.config import first_change, to_config
 from bisac.runs.folder import RunFolder, provenance
 from bisac.storage import read_file, write_atomic
 from bisac.sweeps.contestants import Contestant, fields_of
@@ -156,12 +156,15 @@ def check_begun(run: PlannedRun) -> None:
     found = RunFolder(run.folder)
     if not found.config.exists():
         return
-    try:
-        check_unchanged(found.read_config(), to_config(run.env, run.algorithm, run.settings))
-    except BisacError as error:
+    config = found.read_config()
+    if change := first_change(config, to_config(run.env, run.algorithm, run.settings)):
+        versions = (source.get("versions", {}).get("bisac") for source in (config, provenance()))
+        then, now = versions
+        finish = "" if then is None or then == now else f", or finish what is there with bisac {then}, which began it"
         raise BisacError(
-            f"{run.folder} holds another run than the planned one: {error} Or choose another --out."
-        ) from error
+            f"{run.folder} holds another run than the planned one: there {change.name} is {change.then!r}, here it is "
+            f"{change.now!r}. Choose another --out{finish}."
+        )
 
 
 def processor() -> str:

@@ -105,6 +105,9 @@ class _Search:
     def __init__(self, tuning: Tuning, study: Study, out: Path, trials: int, engine: Engine):
         self._tuning, self._study, self._out, self._engine = tuning, study, out, engine
         self._wanted, self._problems = trials, 0
+        for trial in study.trials():  # all before any: trials of other defaults would not compare
+            if trial.state != "failed":
+                check_begun(tuning.run(out, trial.number, trial.values))
         study.begin_with(vars(tuning.run(out, 0, {}).algorithm))
         self._waiting = deque(study.unfinished())
         """Trials that were begun before, and are to go on."""

@@ -120,13 +120,20 @@ class HostEnvs:
             del episode.actions[length:]
             episode.total_reward = total_reward
 
-    def restore(self, steps: int, started: list[int], episodes: list[RunningEpisode], obs: FloatArray) -> list[int]:
-        """Bring every environment back into its episode by its seed and actions.
+    def restore(
+        self, steps: int, started: list[int], episodes: list[RunningEpisode], obs: FloatArray, repeat: bool = True
+    ) -> list[int]:
+        """Bring every environment back into its episode by its seed and actions, unless told not to `repeat` them.
 
         Returns the environments where that did not lead to the observation `obs`, bit for bit: they do not repeat
         themselves when seeded, and begin a new episode, whose first observation takes its place in `obs`.
         """
         self.steps, self.started, self.episodes = steps, list(started), list(episodes)
+        if not repeat:
+            before = obs.copy()
+            obs[:] = self.rejoin()
+            begun = [episode.length > 0 for episode in episodes]
+            return [i for i in range(self.num_envs) if begun[i] or before[i].tobytes() != obs[i].tobytes()]
         actions = [self.spec.to_box(np.reshape(episode.actions, (-1, self.spec.action_dim))) for episode in episodes]
         replays = self.backend.replay([episode.seed for episode in episodes], actions)
         strayed = [

@@ -5,6 +5,7 @@ imported. It then becomes the run's process, which stops and saves itself when i
 """
 
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -18,8 +19,8 @@ PATIENCE = 60.0
 
 def main() -> None:
     """Become `bisac train ...`, or `bisac resume FOLDER ...` where that was begun before."""
-    joined, cores, parent, *train = sys.argv[1:]
-    folders = joined.split(os.pathsep)
+    listed, cores, parent, *train = sys.argv[1:]
+    folders = json.loads(listed)
     # A shell's background jobs ignore SIGINT, and Ray's workers block it; a run must hear it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

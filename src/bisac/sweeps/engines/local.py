@@ -1,5 +1,6 @@
 """The local engine: runs as processes of this machine."""
 
+import json
 import os
 import platform
 import subprocess
@@ -23,7 +24,7 @@ def start_process(folders: Sequence[Path], arguments: Sequence[str], cores: int)
         sys.executable,
         "-I",
         launch.__file__,
-        os.pathsep.join(map(str, folders)),
+        json.dumps([str(folder) for folder in folders]),
         str(cores),
         str(os.getpid()),
         *arguments,
