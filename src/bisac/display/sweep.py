@@ -94,7 +94,8 @@ def show_sweep_outcome(
     """Show the summary at the end of a sweep, and what to type next."""
     lines = [f"{len(outcome.complete)} of {len(runs)} runs complete in {escape(out)}"]
     if outcome.failed:
-        lines.append(f"[red]{len(outcome.failed)} failed[/]; what they said stands in {LOG} of their folders:")
+        where = f"{LOG} of their folders (of seeds that were trained together in the first one's)"
+        lines.append(f"[red]{len(outcome.failed)} failed[/]; what they said stands in {where}:")
         lines += [f"    {escape(str(folder))} ({escape(reason)})" for folder, reason in outcome.failed.items()]
     if outcome.stopped_by is not None:
         lines.append("[yellow]stopped early[/] and saved")
