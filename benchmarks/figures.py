@@ -15,6 +15,7 @@ from typing import Any
 import acting
 import figure_tables
 import growth
+import longer
 import published
 import report
 import returns
@@ -74,6 +75,7 @@ def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))
     yield DOCS / "results.md", "long", "\n\n".join(map(published.markdown, LONG))
+    yield DOCS / "explanation" / "tried.md", "longer", longer.markdown()
     for name in ("marginals", "projection", "vdna"):
         numbers = _read(DOCS / "figures" / f"{name}.json")["numbers"]
         yield DOCS / "figures.md", name, getattr(figure_tables, name)(numbers)
