@@ -14,8 +14,8 @@ from typing import Any
 
 import acting
 import figure_tables
+import forms
 import growth
-import longer
 import published
 import report
 import returns
@@ -75,7 +75,8 @@ def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))
     yield DOCS / "results.md", "long", "\n\n".join(map(published.markdown, LONG))
-    yield DOCS / "explanation" / "tried.md", "longer", longer.markdown()
+    for name, kept in (("starts", forms.STARTS), ("longer", forms.LONGER)):
+        yield DOCS / "explanation" / "tried.md", name, forms.markdown(kept)
     for name in ("marginals", "projection", "vdna"):
         numbers = _read(DOCS / "figures" / f"{name}.json")["numbers"]
         yield DOCS / "figures.md", name, getattr(figure_tables, name)(numbers)

@@ -52,7 +52,7 @@ METRICS = {
     "penalty_spread": "distance of its spread from the projection's",
     "projection_cut_off": "share of marginals with more than 1% of their probability near the ends of the grid",
     "projection_favoured": "share of the states at which the judge rates the projection above the policy",
-    "projection_followed": "share of the states at which the projection counts: the same, or 0 below a tenth",
+    "projection_followed": "share of the states at which the projection counts: the same, or 0 where too few do",
     "projection_std": "mean spread of the projection",
     "projection_too_sharp": "share of marginals that are narrower than the grid's spacing",
     "q": "the critics' value at the batch's actions",

@@ -97,12 +97,14 @@ def test_the_projection_counts_where_both_twins_give_it_the_margin(margin, apart
     assert judged(BidirectionalSAC(margin=margin, **JOINT), near, far, apart, monkeypatch)[0].sum() == 0.0
 
 
-@pytest.mark.parametrize(("favoured", "followed"), [(6, 0), (7, 7), (40, 40)])
-def test_the_projection_counts_only_where_a_tenth_of_the_batch_favours_it(favoured, followed, monkeypatch):
-    """Of 64 states: 6 are less than a tenth, 7 are more."""
+@pytest.mark.parametrize(
+    ("quorum", "favoured", "followed"), [(0.1, 6, 0), (0.1, 7, 7), (0.2, 12, 0), (0.2, 13, 13), (0, 1, 1)]
+)
+def test_the_projection_counts_only_while_a_quorum_of_the_batch_favours_it(quorum, favoured, followed, monkeypatch):
+    """Of 64 states: 6 are less than a tenth, 7 are more; 12 are less than a fifth, 13 are more."""
     near = policy_at(np.full(64, 0.5))
     present = policy_at(np.where(np.arange(64) < favoured, -0.5, 0.5))
-    counted, told = judged(BidirectionalSAC(margin=3.0, **JOINT), present, near, 0.0, monkeypatch)
+    counted, told = judged(BidirectionalSAC(margin=3.0, quorum=quorum, **JOINT), present, near, 0.0, monkeypatch)
     np.testing.assert_array_equal(counted, np.arange(64) < followed)
     assert told["projection_favoured"] == favoured / 64
     assert told["projection_followed"] == followed / 64

@@ -8,7 +8,7 @@ import pytest
 from bisac.cli.train import parse_train
 from bisac.errors import BisacError
 from bisac.runs.settings import Settings
-from bisac.sweeps.contestants import parse_contestant, parse_hyperparameters, vary
+from bisac.sweeps.contestants import Contestant, parse_contestant, parse_hyperparameters, vary
 from bisac.sweeps.estimate import OVERHEAD, RATE, START, guess_seconds
 from bisac.sweeps.plan import Plan, parse_seeds
 from bisac.types import Spec
@@ -31,6 +31,11 @@ from bisac.types import Spec
 )
 def test_contestants_have_names_for_people_and_folders(text, name):
     assert parse_contestant(text).name == name
+
+
+def test_a_contestant_of_an_earlier_version_keeps_its_name():
+    """Its setting is gone, so nothing tells which words it took; its folders have the name."""
+    assert Contestant("bisac", (("refinement", "correction"),)).name == "bisac-correction"
 
 
 @pytest.mark.parametrize(

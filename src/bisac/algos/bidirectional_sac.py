@@ -26,9 +26,6 @@ from bisac.validate import require
 NEGLIGIBLE = 1e-3
 """An epsilon that has fallen to this or less no longer counts."""
 
-QUORUM = 0.1
-"""Share of a batch's states that must favour the projection for it to count at any: fewer are what chance gives."""
-
 
 class Guide(NamedTuple):
     """The projection as it counts in the loss of the actor, at each state of a batch."""
@@ -60,8 +57,11 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     )
     """Updates in which epsilon falls to half, again and again: forward first, reverse afterwards; none: it stays."""
     margin: float | Literal["none"] = field(default=1.0, metadata={EARLIER: "none"})
-    """Nats per action dimension by which both twins must give the projection the smaller KL(pi || q) at a state, for it
-    to count there, while a tenth of the batch does so; none: it counts everywhere, as in the paper."""
+    """Nats per action dimension by which both twins must give the projection the smaller KL(pi || q) at a state, for
+    the state to favour it; none: the projection counts everywhere, as in the paper."""
+    quorum: float = field(default=0.2, metadata={EARLIER: 0.1})
+    """Share of a batch's states that must favour the projection, by the margin, for it to count at those that do; while
+    fewer do, which chance may bring about, the update is SAC's."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: LearningRate = field(
@@ -75,6 +75,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         require(self, "0 or positive", lambda v: v >= 0, "epsilon")
         require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
+        require(self, "from 0 to 1", lambda v: 0 <= v <= 1, "quorum")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
         """Return a fresh agent: an actor, critics of the chosen kind, their marginals and the temperature."""
@@ -182,7 +183,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant, for
         each of the twins. The policy's smaller one stands against the projection's larger one, so the projection counts
         only where the twins agree that it is better: far from the data they seldom do. And as one sample is often
-        wrong, it counts nowhere unless a tenth of the batch favours it: so it leads while the policy has far to go.
+        wrong, it counts nowhere unless a quorum of the batch favours it.
         """
         if self.margin == "none":
             return None, {}
@@ -195,5 +196,5 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         present = divergence(self.actor(state)(obs), policy_key).min(axis=0)
         proposed = divergence(projected, projected_key).max(axis=0)
         favoured = (present - proposed > self.margin * projected.mean.shape[-1]).astype(present.dtype)
-        followed = jnp.where(favoured.mean() >= QUORUM, favoured, 0.0)
+        followed = jnp.where(favoured.mean() >= self.quorum, favoured, 0.0)
         return followed, {"projection_favoured": favoured.mean(), "projection_followed": followed.mean()}

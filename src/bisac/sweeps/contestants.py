@@ -53,9 +53,13 @@ class Contestant:
 
 
 def _is_own_word(algo: str, name: str, word: str) -> bool:
-    """Return whether a word is one of this setting's choices and of no other's, so that it tells which one is meant."""
-    takers = [field for field, words in _choices(REGISTRY[algo]).items() if word in words]
-    return takers == ([] if name == PRESET else [name])
+    """Return whether a word is one of this setting's choices and of no other's, so that it tells which one is meant.
+
+    The words of settings that are no hyperparameters, the preset and those of earlier versions, are not known here.
+    """
+    choices = _choices(REGISTRY[algo])
+    takers = [field for field, words in choices.items() if word in words]
+    return takers == ([name] if name in choices else [])
 
 
 @cache
