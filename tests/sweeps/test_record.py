@@ -54,6 +54,17 @@ def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
         enrol(PLAN, tmp_path, COMMAND, measured)
 
 
+def test_a_sweep_whose_folders_have_an_earlier_name_says_what_to_do(tmp_path):
+    plan = dataclasses.replace(PLAN, contestants=(parse_contestant("bisac:margin=none"),))
+    record, file = enrol(plan, tmp_path, COMMAND, measured), tmp_path / "sweep.json"
+    now = file.read_text()
+    file.write_text(now.replace('"bisac-margin=none"', '"bisac-none"'))
+    with pytest.raises(BisacError, match="bisac-none is called bisac-margin=none now: rename the folders"):
+        read_record(tmp_path)
+    file.write_text(file.read_text().replace('"bisac-none"', '"bisac-margin=none"'))  # as it says
+    assert read_record(tmp_path).runs == record.runs
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
 def test_damaged_record_is_told(text, tmp_path):
     (tmp_path / "sweep.json").write_text(text)

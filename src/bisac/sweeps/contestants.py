@@ -30,6 +30,11 @@ class Contestant:
         return "-".join([self.algo, *self.words])
 
     @property
+    def earlier_name(self) -> str:
+        """What it was called before names told apart settings that take the same words."""
+        return "-".join([self.algo, *(v if isinstance(v, str) else f"{n}={as_typed(v)}" for n, v in self.settings)])
+
+    @property
     def preset(self) -> Preset:
         """The preset that its settings start from."""
         return dict(self.settings).get(PRESET, "auto")

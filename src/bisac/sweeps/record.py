@@ -106,10 +106,22 @@ def read_record(out: Path) -> SweepRecord:
         if form == 1 and any("critic_norm" in fields_of(contestant.algo) for contestant in contestants):
             known["hyperparameters"] = {"critic_norm": "none"} | known["hyperparameters"]
         record = SweepRecord(contestants=contestants, runs=[(e, c, int(s)) for e, c, s in known.pop("runs")], **known)
+        _check_names(record, path)
         _check_sound(record)
         return record
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BisacError(f"{path} is damaged or not one of this bisac's: {reason(error)}.") from error
+
+
+def _check_names(record: SweepRecord, path: Path) -> None:
+    """Say how a sweep goes on whose folders have the names of an earlier version."""
+    called = {name for _, name, _ in record.runs}
+    for contestant in record.contestants:
+        if contestant.earlier_name in called - {contestant.name}:
+            raise BisacError(
+                f"{contestant.earlier_name} is called {contestant.name} now: rename the folders of that name in "
+                f"{path.parent}, and replace it in the runs of {path.name}."
+            )
 
 
 def _check_sound(record: SweepRecord) -> None:
