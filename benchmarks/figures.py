@@ -14,13 +14,13 @@ from typing import Any
 
 import acting
 import figure_tables
-import forms
 import growth
 import published
 import report
 import returns
 import sick_runs
 import sweep_tables
+import tried
 import tyro
 import updates
 from measuring import spliced
@@ -75,8 +75,8 @@ def tables(analyses: dict[str, Analysis]) -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "export.md", "acting", acting.markdown(_read(DOCS / "acting.json"))
     yield DOCS / "results.md", "published", published.markdown(published.Options(RESULTS / "normalised-256"))
     yield DOCS / "results.md", "long", "\n\n".join(map(published.markdown, LONG))
-    for name, kept in (("starts", forms.STARTS), ("longer", forms.LONGER)):
-        yield DOCS / "explanation" / "tried.md", name, forms.markdown(kept)
+    for name, kept in (("starts", tried.STARTS), ("longer", tried.LONGER)):
+        yield DOCS / "explanation" / "tried.md", name, tried.markdown(kept)
     for name in ("marginals", "projection", "vdna"):
         numbers = _read(DOCS / "figures" / f"{name}.json")["numbers"]
         yield DOCS / "figures.md", name, getattr(figure_tables, name)(numbers)

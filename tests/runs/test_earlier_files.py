@@ -88,7 +88,7 @@ def test_sweep_goes_on_where_its_classic_form_is_named(tmp_path):
     assert "Give --critic-norm none again, or choose another --out." in told
     changed = as_a_user(*command, "--critic-norm", "none", cwd=tmp_path)  # bisac had another critic by default
     assert changed.returncode == 2
-    assert "critic is 'joint' in config.json and was 'vdn-a' when the run was saved" in " ".join(changed.stderr.split())
+    assert "there critic is 'vdn-a', here it is 'joint'. Choose another --out" in " ".join(changed.stderr.split())
     result = as_a_user(*command, "--critic-norm", "none", "--algo", "sac", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     then, now = (
