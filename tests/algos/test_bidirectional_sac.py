@@ -110,13 +110,32 @@ def test_the_projection_counts_only_while_a_quorum_of_the_batch_favours_it(quoru
     assert told["projection_followed"] == followed / 64
 
 
+@pytest.mark.parametrize(("updates", "share"), [(0, 0.0), (8, 0.0), (9, 1.0)])
+def test_the_projection_counts_only_after_the_updates_that_patience_says(updates, share, monkeypatch):
+    near, far = policy_at(np.full(64, 0.5)), policy_at(np.full(64, -0.5))
+    algo = BidirectionalSAC(patience=9, **JOINT)
+    assert judged(algo, far, near, 0.0, monkeypatch, updates)[0].mean() == share
+
+
+def test_updates_are_counted_where_the_actor_waits_for_its_turn():
+    """Its first turn is at the first update; what follows until its next one counts at once."""
+    algo = BidirectionalSAC(policy_delay=2, **JOINT).settled()
+    update, state = jax.jit(algo.update), jax.jit(algo.init, static_argnums=0)(SPEC, jax.random.key(0))
+    counts = []
+    for seed in range(4):
+        state, _ = update(state, random_batch(seed), jax.random.key(seed))
+        counts.append(int(algo.updates(state)))
+    assert counts == [2, 2, 4, 4]
+
+
 def policy_at(x):
     """A sharp policy whose mean of x is this in both dimensions, a number a state."""
     return TanhGaussian(jnp.repeat(jnp.asarray(x, jnp.float32)[:, None], 2, axis=1), jnp.full((64, 2), -3.0))
 
 
-def judged(algo, present, projected, apart, monkeypatch):
+def judged(algo, present, projected, apart, monkeypatch, updates=1000):
     """Whether a projection counts at each state, beside a present policy, by twins whose best action is at x = 0.5."""
+    monkeypatch.setattr(BidirectionalSAC, "updates", lambda self, state: jnp.int32(updates))
     state = jax.jit(algo.settled().init, static_argnums=0)(SPEC, jax.random.key(0))
     critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5)), apart))
     monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: present)

@@ -31,7 +31,8 @@ def test_what_is_not_known_is_told_with_what_is(algo, hyperparameters, sentence)
 
 def test_what_an_older_file_does_not_say_is_what_was_then():
     assert algorithm_from_json("sac", {"gamma": 0.5}) == SAC(gamma=0.5, critic_norm="none").settled()
-    classic = BidirectionalSAC(critic="vdn-a", critic_norm="none", epsilon_half_life="none", margin="none", quorum=0.1)
+    kept = dict(epsilon_half_life="none", margin="none", quorum=0.1, patience=0)
+    classic = BidirectionalSAC(critic="vdn-a", critic_norm="none", **kept)
     assert algorithm_from_json("bisac", {"refinement": "penalty", "hidden": [256, 256]}) == classic.settled()
     with pytest.raises(BisacError, match=r"--refinement correction is no longer part of bisac; its version 0\.3 was"):
         algorithm_from_json("bisac", {"refinement": "correction"})

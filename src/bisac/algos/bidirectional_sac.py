@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from bisac.algos.base import EARLIER, number
 from bisac.algos.distillation import distil
@@ -62,6 +62,8 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     quorum: float = field(default=0.2, metadata={EARLIER: 0.1})
     """Share of a batch's states that must favour the projection, by the margin, for it to count at those that do; while
     fewer do, which chance may bring about, the update is SAC's."""
+    patience: int = field(default=200, metadata={EARLIER: 0})
+    """Updates before the projection may count: critics as new as that favour anything, and the update is SAC's."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: LearningRate = field(
@@ -76,6 +78,7 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         require(self, "positive, or 'none'", lambda v: v == "none" or v > 0, "epsilon_half_life")
         require(self, "0 or positive, or 'none'", lambda v: v == "none" or v >= 0, "margin")
         require(self, "from 0 to 1", lambda v: 0 <= v <= 1, "quorum")
+        require(self, "0 or positive", lambda v: v >= 0, "patience")
 
     def init(self, spec: Spec, key: Key[Array, ""]) -> State:
         """Return a fresh agent: an actor, critics of the chosen kind, their marginals and the temperature."""
@@ -157,12 +160,15 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         return marginals, guide, told | {"epsilon": guide.weight}
 
     def weight(self, state: State) -> Float[Array, ""]:
-        """Return epsilon as it is after the agent's updates so far, which its actor's optimiser has counted."""
+        """Return epsilon as it is after the agent's updates so far."""
         epsilon = jnp.float32(self.epsilon)
         if self.epsilon_half_life == "none":
             return epsilon
-        updates = number(self.policy_delay) * optax.tree_utils.tree_get(state.actor.opt_state, "count")
-        return epsilon * jnp.exp2(-updates.astype(jnp.float32) / self.epsilon_half_life)
+        return epsilon * jnp.exp2(-self.updates(state).astype(jnp.float32) / self.epsilon_half_life)
+
+    def updates(self, state: State) -> Int[Array, ""]:
+        """Return the agent's updates, up to the actor's next turn: its optimiser has counted them."""
+        return number(self.policy_delay) * optax.tree_utils.tree_get(state.actor.opt_state, "count")
 
     def _distilled(
         self, state: State, obs: Float[Array, "batch obs"], key: Key[Array, ""]
@@ -183,7 +189,8 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         direction proposes, the reverse one judges. Each divergence is that of one sample, up to the same constant, for
         each of the twins. The policy's smaller one stands against the projection's larger one, so the projection counts
         only where the twins agree that it is better: far from the data they seldom do. And as one sample is often
-        wrong, it counts nowhere unless a quorum of the batch favours it.
+        wrong, it counts nowhere unless a quorum of the batch favours it; nor in the first updates, when critics know
+        nothing yet.
         """
         if self.margin == "none":
             return None, {}
@@ -196,5 +203,6 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
         present = divergence(self.actor(state)(obs), policy_key).min(axis=0)
         proposed = divergence(projected, projected_key).max(axis=0)
         favoured = (present - proposed > self.margin * projected.mean.shape[-1]).astype(present.dtype)
-        followed = jnp.where(favoured.mean() >= self.quorum, favoured, 0.0)
+        heard = (favoured.mean() >= self.quorum) & (self.updates(state) >= self.patience)
+        followed = jnp.where(heard, favoured, 0.0)
         return followed, {"projection_favoured": favoured.mean(), "projection_followed": followed.mean()}
