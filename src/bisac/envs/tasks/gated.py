@@ -80,8 +80,8 @@ def gated_task(task: str, **kwargs: Any) -> Gated:
     steps with `--critic-norm none --hidden 64 64 --initial-temperature 0.5 --gamma 0.9 --num-envs 4`, -714 and -453 in
     two after 24,000; with `--hidden 128 128` alone -1,113 and -964 in two after 8,000.
 
-    Returns of bisac/GatedHopper-v0: random commands 29 (1,000 episodes). The best is that of Hopper-v5; SAC was not
-    tried.
+    Returns of bisac/GatedHopper-v0: random commands 29 (1,000 episodes). The best is that of Hopper-v5. SAC 292 after
+    40,000 steps with `--hidden 128 128 --env-arg width=0.05`, one seed.
     """
     gate = Gate(**{field.name: kwargs.pop(field.name) for field in fields(Gate) if field.name in kwargs})
     if ".mujoco." in str(gym.spec(task).entry_point):
