@@ -65,6 +65,24 @@ def test_a_sweep_whose_folders_have_an_earlier_name_says_what_to_do(tmp_path):
     assert read_record(tmp_path).runs == record.runs
 
 
+def test_a_name_that_another_contestant_has_now_is_no_earlier_one(tmp_path):
+    """sac:preset=none was called sac-none once, and sac:critic_norm=none is."""
+    contestants = tuple(map(parse_contestant, ("sac:critic_norm=none", "sac:preset=none")))
+    enrol(dataclasses.replace(PLAN, contestants=contestants), tmp_path, COMMAND, measured)
+    assert [contestant.name for contestant in read_record(tmp_path).contestants] == ["sac-none", "sac-preset=none"]
+
+
+def test_an_earlier_name_that_cannot_be_printed_is_not_shown(tmp_path):
+    enrol(dataclasses.replace(PLAN, contestants=(parse_contestant("bisac:margin=none"),)), tmp_path, COMMAND, measured)
+    known = json.loads((tmp_path / "sweep.json").read_text())
+    known["contestants"][0]["settings"] = [["margin", "\x1b[2J"]]
+    known["runs"] = [["Pendulum-v1", "bisac-\x1b[2J", 0]]
+    (tmp_path / "sweep.json").write_text(json.dumps(known))
+    with pytest.raises(BisacError, match="contradict") as told:
+        read_record(tmp_path)
+    assert "\x1b" not in str(told.value)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "contestants": [1], "runs": []}'])
 def test_damaged_record_is_told(text, tmp_path):
     (tmp_path / "sweep.json").write_text(text)

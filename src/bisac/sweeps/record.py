@@ -115,9 +115,9 @@ def read_record(out: Path) -> SweepRecord:
 
 def _check_names(record: SweepRecord, path: Path) -> None:
     """Say how a sweep goes on whose folders have the names of an earlier version."""
-    called = {name for _, name, _ in record.runs}
+    unknown = {name for _, name, _ in record.runs} - {contestant.name for contestant in record.contestants}
     for contestant in record.contestants:
-        if contestant.earlier_name in called - {contestant.name}:
+        if contestant.earlier_name in unknown and contestant.earlier_name.isprintable():
             raise BisacError(
                 f"{contestant.earlier_name} is called {contestant.name} now: rename the folders of that name in "
                 f"{path.parent}, and replace it in the runs of {path.name}."
