@@ -25,16 +25,19 @@ from rich.progress import Progress
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])  # before JAX starts its threads
 sys.path.append(str(Path(__file__).parent / "contestants"))
 from bare import compiled_updates, sizes  # noqa: E402
+from ours import VDN_A  # noqa: E402
 
-from bisac.algos import SAC, BidirectionalSAC, OffPolicy  # noqa: E402
+from bisac.algos import OffPolicy, make_algorithm  # noqa: E402
 from bisac.collect.collector import Request  # noqa: E402
 from bisac.collect.dispatch import open_collector  # noqa: E402
 from bisac.machine import tune_process  # noqa: E402
 
 OBS, ACT = 11, 3
+SMALL = {"learning_starts": 100, "replay_size": 10_000}
 ALGOS: dict[str, OffPolicy[Any]] = {
-    "SAC": SAC(critic_norm="none", learning_starts=100, replay_size=10_000),
-    "Bidirectional SAC": BidirectionalSAC(learning_starts=100, replay_size=10_000),
+    "SAC": make_algorithm("sac", SMALL),
+    "Bidirectional SAC": make_algorithm("bisac", SMALL | {"epsilon_half_life": "none"}),  # every update projects
+    "Bidirectional SAC, VDN-a": make_algorithm("bisac", SMALL | VDN_A),
 }
 
 
@@ -93,7 +96,7 @@ SWEEPS = (
         "update",
         (100, 200, 400, 800, 1600),
         lambda algo, value: update(algo, simpson_intervals=value),
-        ("Bidirectional SAC",),
+        ("Bidirectional SAC, VDN-a",),
     ),
     Sweep("environments", "step of all", (1, 2, 4, 8, 16), lambda algo, value: loop(algo, envs=value)),
     Sweep("updates per step", "step", (0.25, 0.5, 1, 2, 4, 8), lambda algo, value: loop(algo, utd=value)),
@@ -138,17 +141,13 @@ def slope(values: list[float], costs: list[float]) -> float:
 
 
 def memory(batches: tuple[int, ...]) -> dict[str, dict[str, float]]:
-    """Megabytes that an update needs beside its arguments at 38 dimensions: with the projection and without."""
-    algos = {
-        "SAC, VDN-a critic": SAC(critic="vdn-a", critic_norm="none"),
-        "Bidirectional SAC": ALGOS["Bidirectional SAC"],
-    }
+    """Megabytes that an update needs beside its arguments at 38 dimensions."""
 
     def megabytes(algo: OffPolicy[Any], batch: int) -> float:
         _, program = compiled_updates(dataclasses.replace(algo, batch_size=batch), sizes(OBS, 38), 1)
         return program.memory_analysis().temp_size_in_bytes / 1e6
 
-    return {name: {str(batch): megabytes(algo, batch) for batch in batches} for name, algo in algos.items()}
+    return {name: {str(batch): megabytes(algo, batch) for batch in batches} for name, algo in ALGOS.items()}
 
 
 def main(options: Options) -> None:

@@ -17,7 +17,7 @@ from tables import fields
 
 from bisac.algos import REGISTRY
 from bisac.cli import COMMANDS, run
-from bisac.presets import FAST, GAMMA, HYPERPARAMETERS, PAPER, listed
+from bisac.presets import FAST, GAMMA, HYPERPARAMETERS, PAPER, chosen, listed
 from bisac.runs.settings import Settings
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -91,7 +91,7 @@ def _presets() -> list[str]:
     rows += [f"| {task} | `{algo}` | {listed(values)} |" for task, algo, values in own]
     more = ["| algorithm | preset | sets |", "|---|---|---|"]
     for preset, table in (("fast", FAST), ("paper", PAPER)):
-        more += [f"| `{algo}` | {preset} | {listed(values)} |" for algo, values in table.items()]
+        more += [f"| `{algo}` | {preset} | {chosen(preset, None, algo).listed()} |" for algo in table]
     intro = "`--preset auto` is what holds unless you say otherwise; `--preset none` is the plain defaults."
     return [intro, "\n".join(rows), "\n".join(more)]
 

@@ -49,7 +49,7 @@ class TuneCommand:
     search: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Where to look for a hyperparameter: critic_lr=1e-4:1e-2:log, or batch_size=128,256; may be repeated."""
     prune: bool = True
-    """Whether to end trials early that do worse than most did by then."""
+    """End trials early that do worse than most did by then; --no-prune: let all run to their end."""
     seed: int = 0
     """Seed of the search; trial K trains with the seed that many above it."""
 

@@ -78,7 +78,7 @@ def gated_task(task: str, **kwargs: Any) -> Gated:
     Returns of bisac/GatedPendulum-v0: random commands -1,227 (1,000 episodes). The best is that of Pendulum-v1: a
     scripted swing-up has -152, without the detents -391 (200 episodes). SAC -590, -600, -400 in three seeds after 8,000
     steps with `--critic-norm none --hidden 64 64 --initial-temperature 0.5 --gamma 0.9 --num-envs 4`, -714 and -453 in
-    two after 24,000; with `--hidden 128 128` alone -1,113 and -964 in two after 8,000.
+    two after 24,000; -307, -212, -188 after 8,000 with `--hidden 128 128`.
 
     Returns of bisac/GatedHopper-v0: random commands 29 (1,000 episodes). The best is that of Hopper-v5. SAC 292 after
     40,000 steps with `--hidden 128 128 --env-arg width=0.05`, one seed.
