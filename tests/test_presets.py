@@ -4,6 +4,7 @@ from probe_envs import Counter
 import bisac
 from bisac import cli
 from bisac.algos import REGISTRY
+from bisac.cli.train import parse_train
 from bisac.envs.task import PAPER_TASKS
 from bisac.errors import BisacError
 from bisac.presets import FAST, FAST_ENVS, GAMMA, HYPERPARAMETERS, PAPER, preset
@@ -24,7 +25,18 @@ def test_gamma_is_the_tasks():
     for task in PAPER_TASKS:
         assert len({REGISTRY[algo](**preset(task, algo)).gamma for algo in REGISTRY}) == 1
     assert preset("Swimmer-v5", "sac") == preset("pkg:Swimmer-v4", "sac") == {"gamma": 0.999}
-    assert preset("Counter", "sac") == preset("SwimmerLike-v5", "sac") == {}
+    assert preset("Counter", "sac") == preset("SwimmerLike-v5", "sac") == preset("Swimmer-variant-v0", "sac") == {}
+
+
+@pytest.mark.parametrize("flags", [["--tau", "0.01"], ["--batch-size", "8"]])
+@pytest.mark.parametrize("algo", ["sac", "bisac"])
+def test_flags_that_a_preset_allows_are_taken_with_it(algo, flags):
+    command, _ = parse_train(["Hopper-v5", "--algo", algo, "--preset", "paper", *flags])
+    name, value = flags[0].removeprefix("--").replace("-", "_"), float(flags[1])
+    assert getattr(command.hyperparameters, name) == value
+    assert command.hyperparameters.critic_norm == "none"
+    with pytest.raises(BisacError, match=f"{flags[0]} must be"):
+        parse_train(["Hopper-v5", "--algo", algo, "--critic-norm", "batch", *flags])
 
 
 class StoppedError(Exception):

@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bisac.algos import REGISTRY, Algorithm, find_installed, make_algorithm
 from bisac.collect.collector import Evaluation
 from bisac.collect.dataset import Dataset
@@ -175,11 +177,13 @@ def evaluate(
     `env` is by default what it was trained on, if that was an id. What is returned has `returns`, `lengths`,
     `successes` and `success_rate`.
     """
-    if not isinstance(episodes, int) or episodes < 1:
-        raise BisacError(f"episodes must be at least 1, got {episodes}.")
+    if not isinstance(episodes, int | np.integer) or episodes < 1:
+        raise BisacError(f"episodes must be a whole number, and at least 1; got {episodes}.")
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise BisacError(f"seed must be from 0 to 4294967295, got {seed}.")
     given = to_args(env_args or {})
     args = policy.spec.env_args + given if env is None else given
-    return judge(policy, policy.spec.env_id if env is None else env, args, episodes, seed, deterministic)
+    return judge(policy, policy.spec.env_id if env is None else env, args, int(episodes), int(seed), deterministic)
 
 
 def outcomes_of(events: EventStream, display: RunDisplay | None) -> tuple[Outcome, ...]:

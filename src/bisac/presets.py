@@ -4,13 +4,17 @@ Gamma belongs to the task, not to the algorithm: with it the question changes, s
 here knows the algorithms but by name.
 """
 
-from typing import Any, Literal, NamedTuple
+import re
+from typing import Any, Literal, NamedTuple, get_args
 
 from bisac.errors import BisacError
 
 Preset = Literal["auto", "fast", "paper", "none"]
 """Where hyperparameters start from: what suits the task; that, and few updates a step (for simulators that cost less
 than an update); that, and the paper's algorithm to the letter; or the plain defaults."""
+
+PRESETS: dict[str, Preset] = {name: name for name in get_args(Preset)}
+"""The presets by what users type."""
 
 GAMMA: dict[str, float] = {
     "Swimmer": 0.999,  # at 0.99 SAC stalls near 44, at 0.999 published agents pass 340: a stroke pays late
@@ -99,9 +103,14 @@ def chosen(which: Preset, env_id: str | None, algo: str) -> Start:
     return Start(for_task | table[algo], num_envs)
 
 
+def task_name(env_id: str) -> str:
+    """Return a task's name without the module, the namespace and the version of its id."""
+    return re.sub(r"-v\d+$", "", env_id.rpartition(":")[2].rpartition("/")[2])
+
+
 def preset(env_id: str, algo: str) -> dict[str, Any]:
     """Return what differs from an algorithm's defaults on a task, whatever the task's version."""
-    task = env_id.rpartition(":")[2].rpartition("/")[2].partition("-v")[0]
+    task = task_name(env_id)
     gamma = {"gamma": GAMMA[task]} if task in GAMMA else {}
     return gamma | HYPERPARAMETERS.get(algo, {}).get(task, {})
 

@@ -59,7 +59,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is tuple:
         return isinstance(value, tuple) and all(_fits(v, get_args(hint)[0]) for v in value)
     if hint is float:
-        return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, float | int) and not isinstance(value, bool) and -math.inf < value < math.inf
     return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 

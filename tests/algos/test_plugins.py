@@ -55,6 +55,17 @@ def test_the_example_trains_resumes_and_is_loaded(gentle, tmp_path, capsys):
             use(tmp_path / "torn")
 
 
+def test_an_algorithm_may_have_no_metrics(monkeypatch, tmp_path):
+    @dataclass(frozen=True)
+    class Quiet(SAC):
+        def update(self, state, batch, key):
+            return super().update(state, batch, key)[0], {}
+
+    monkeypatch.setitem(REGISTRY, "quiet", Quiet)
+    bisac.train(Counter, out=tmp_path / "run", **SMALL | SHORT | dict(algo="quiet", critic_norm="none"))
+    assert "q_loss" not in (tmp_path / "run" / "progress.csv").read_text()
+
+
 def test_modules_that_the_environment_names_are_imported(gentle, monkeypatch):
     del REGISTRY["gentle-sac"], sys.modules["own_algorithm"]
     monkeypatch.setenv("BISAC_IMPORT", "own_algorithm")

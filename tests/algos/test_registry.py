@@ -29,6 +29,24 @@ def test_what_is_not_known_is_told_with_what_is(algo, hyperparameters, sentence)
         make_algorithm(algo, hyperparameters)
 
 
+@pytest.mark.parametrize(
+    ("algo", "hyperparameters", "sentence"),
+    [
+        ("bisac", {"patience": 2**31}, "--patience must be below 2,147,483,648, got 2147483648"),
+        ("sac", {"policy_delay": 3 * 10**9}, "--policy-delay must be below"),
+        ("sac", {"hidden": (64, 2**31)}, "--hidden must be below"),
+        ("sac", {"utd": 1e10}, "--utd must be positive, and 1,000 at most"),
+        ("bisac", {"epsilon": 10**400}, "--epsilon must be below"),
+        ("bisac", {"epsilon_half_life": 10**10}, "--epsilon-half-life must be below"),
+        ("ppo", {"learning_rate": 10**30}, "--learning-rate must be below"),
+        ("sac", {"actor_lr": "linear:1e-3:1e-4:3000000000"}, "--actor-lr must be"),
+    ],
+)
+def test_numbers_beyond_the_machines_are_refused(algo, hyperparameters, sentence):
+    with pytest.raises(BisacError, match=sentence):
+        make_algorithm(algo, hyperparameters)
+
+
 def test_what_an_older_file_does_not_say_is_what_was_then():
     assert algorithm_from_json("sac", {"gamma": 0.5}) == SAC(gamma=0.5, critic_norm="none").settled()
     kept = dict(epsilon_half_life="none", margin="none", quorum=0.1, patience=0)

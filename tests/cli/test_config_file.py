@@ -30,6 +30,10 @@ def test_flags_of_a_file_are_those_of_the_command_line(written):
     expected = SAC(hidden=(64, 32), actor_lr=1e-3, learn_at="episode", normalise_observations=True, temperature=0.1)
     assert command.hyperparameters == expected
     assert command.run == Settings(steps=5000, env_arg=("a=1", "b=2"))
+    assert parse_train(["--seed", "3", "--config", path])[0].run.seed == 3
+    path_without_env = written("steps = 100\n", "plain.toml")
+    command, _ = parse_train(["--seed", "1", "Hopper-v5", "--config", path_without_env])
+    assert (command.env, command.run.seed, command.run.steps) == ("Hopper-v5", 1, 100)
     command, _ = parse_train(["Walker2d-v5", f"--config={path}", "--steps", "7", "--hidden", "8"])
     assert (command.env, command.run.steps, command.hyperparameters.hidden) == ("Walker2d-v5", 7, (8,))
 
@@ -49,6 +53,9 @@ def test_a_run_can_be_made_again_from_its_config(written, tmp_path):
     command, begin = parse_train(["--config", path])
     assert (command.env, command.hyperparameters, begin.hyperparameters) == ("Pendulum-v1", algo, {})
     assert to_config("", algo, command.run)["run"] == config["run"] | {"out": None}
+    older = config | {"algo": "bisac", "hyperparameters": {"critic_norm": "batch", "refinement": "penalty"}}
+    command, _ = parse_train(["--config", written(json.dumps(older), "config.json")])
+    assert (command.hyperparameters.quorum, command.hyperparameters.patience) == (0.1, 0)  # as that run, not as today
     path = written(json.dumps(config | {"env_source": "my_module:make"}), "config.json")
     assert parse_train(["Other-v0", "--config", path])[0].env == "Other-v0"
 

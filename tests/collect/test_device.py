@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,32 @@ def test_runs_side_by_side_meet_again(torn, straight, tmp_path, monkeypatch):
     began = [event.step for event in resume(folders, source=MASS) if isinstance(event, Started)]
     assert began == [0 if torn.startswith("before") else 80]
     assert fingerprint(tmp_path / "torn" / "seed3") == fingerprint(straight)
+
+
+def test_a_run_that_lost_its_checkpoints_takes_no_other_with_it(tmp_path):
+    list(events(tmp_path, [3, 4], steps=240))
+    folders = [tmp_path / f"seed{seed}" for seed in (3, 4)]
+    shutil.rmtree(folders[1] / "checkpoints")
+    for path in ("policy.safetensors", "progress.csv"):
+        (folders[1] / path).unlink()  # as if it had been killed before it was ever saved
+    with pytest.raises(bisac.BisacError, match="were not saved at one step; resume each of them by itself"):
+        list(resume(folders, steps=320, source=MASS))
+    began = [event.step for event in resume([folders[0]], steps=320, source=MASS) if isinstance(event, Started)]
+    assert began == [240]
+
+
+def test_the_run_that_diverged_is_named_among_others(tmp_path, monkeypatch):
+    def diverged(algo, learning, *_):
+        if jnp.array_equal(learning.key, seen.setdefault("first", learning.key)):
+            return
+        raise DivergedError("training diverged: q became nan.")
+
+    seen = {}
+    monkeypatch.setattr("bisac.runs.session.check_sound", diverged)
+    with pytest.raises(
+        bisac.BisacError, match=r"/seed4: training diverged: q became nan\. 'bisac resume' goes on with"
+    ):
+        list(events(tmp_path, [3, 4], steps=80, checkpoint_every=80, eval_every=80))
 
 
 def test_fresh_rollouts_on_the_device_resume_to_the_bit(tmp_path):

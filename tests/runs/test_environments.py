@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from probe_envs import Counter
 from small_runs import SHORT, SMALL, dying_at, fingerprint
@@ -103,5 +104,10 @@ def test_evaluation_for_programs_with_drawn_actions(pendulum, capsys):
     assert bisac.evaluate(policy, episodes=3, deterministic=False).returns.tolist() == drawn["returns"]
     longer = bisac.evaluate(policy, "Pendulum-v1", episodes=1, env_args={"max_episode_steps": 4})
     assert longer.lengths.tolist() == [4]
-    with pytest.raises(bisac.BisacError, match="episodes must be at least 1"):
-        bisac.evaluate(policy, episodes=0)
+    evaluate = getattr(bisac.evaluate, "__wrapped__", bisac.evaluate)  # without the tests' own check of types
+    assert evaluate(policy, episodes=np.int64(3)).returns.tolist() == plain["returns"]
+    for bad in (0, 2.5):
+        with pytest.raises(bisac.BisacError, match="episodes must be a whole number, and at least 1"):
+            evaluate(policy, episodes=bad)
+    with pytest.raises(bisac.BisacError, match="seed must be from 0 to 4294967295, got -1"):
+        bisac.evaluate(policy, seed=-1)

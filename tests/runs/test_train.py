@@ -137,6 +137,30 @@ def test_endless_episode_is_not_waited_for(monkeypatch):
         random_return(Endless, ())
 
 
+def test_an_episode_that_ends_at_the_last_moment_counts(monkeypatch):
+    monkeypatch.setattr(evaluate, "MOST_STEPS", 5)
+
+    class Five(Probe):
+        def step(self, action):
+            self.time += 1
+            return self.obs(), 1.0, False, self.time == 5, {}
+
+    assert random_return(Five, ()) == 5.0
+
+
+def test_many_episodes_take_turns_in_few_environments(monkeypatch):
+    whole = Evaluator(Task("Pendulum-v1", ("max_episode_steps=3",)), 5, seed=0)
+    monkeypatch.setattr(evaluate, "MOST_COPIES", 2)
+    few = Evaluator(Task("Pendulum-v1", ("max_episode_steps=3",)), 5, seed=0)
+    assert (len(whole.envs), len(few.envs)) == (5, 2)
+
+    class Still:
+        def predict(self, observation):
+            return np.zeros((len(observation), 1), np.float32), None
+
+    np.testing.assert_array_equal(few(Still()).returns, whole(Still()).returns)
+
+
 def test_reward_that_is_not_finite_is_refused():
     class Bad(Truncated):
         def step(self, action):
@@ -211,6 +235,17 @@ def test_diverging_training_is_named_and_leaves_the_log(tmp_path):
         bisac.train(Explodes, out=tmp_path / "x", **(SHORT | {"eval_every": 40, "eval_episodes": 1}))
     assert (tmp_path / "x" / "progress.csv").exists()
     assert not (tmp_path / "x" / "policy.safetensors").exists()  # it would be of no use
+
+
+def test_diverging_at_the_end_of_an_episode_is_told_of_the_step_that_has_come(tmp_path):
+    class Explodes(Truncated):
+        def step(self, action):
+            obs, _, *rest = super().step(action)
+            return obs, 3e38, *rest
+
+    settings = SHORT | {"eval_every": 40, "eval_episodes": 1, "learn_at": "episode"}
+    with pytest.raises(bisac.BisacError, match=r"training diverged: \w+ became \w+ in update 1, by step 40\."):
+        bisac.train(Explodes, out=tmp_path / "x", **settings)
 
 
 def test_diverging_rollouts_are_not_blamed_on_the_environment(tmp_path):

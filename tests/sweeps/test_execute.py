@@ -1,5 +1,6 @@
 """What a sweep begins, goes on with and leaves alone, and what it tells of that; with an engine that only pretends."""
 
+import dataclasses
 import errno
 import signal
 
@@ -123,6 +124,25 @@ def test_events_tell_each_start_and_end_and_how_far_all_have_come(tmp_path):
     assert [sum(progress.complete for progress in event.told.values()) for event in (first, second)] == [1, 3]
     assert first.failed == second.failed == {runs[1].folder: "exit code 2"}
     assert first.remaining == pytest.approx((10 + 10 + 5) / 2)  # a tenth of a second a step, two at a time
+
+
+def test_runs_that_failed_side_by_side_go_on_each_by_itself(tmp_path, monkeypatch):
+    """One of them may have failed them all; the next try would end as that one did."""
+    runs = [run for run in PLAN.runs(tmp_path) if run.contestant.algo == "sac"]
+    together = dataclasses.replace(runs[0], beside=(runs[1],))
+    monkeypatch.setattr(module, "side_by_side", lambda _: [together])
+
+    class Engine(PretendEngine):
+        def ended(self):
+            for run in self.running:
+                for each in run.all:
+                    pretend(each, 50)
+            return super().ended()
+
+    engine = Engine({"sac/seed0": 1})
+    outcome = outcome_of(runs, engine)
+    assert engine.started == ["sac/seed0", "sac/seed0", "sac/seed1"]
+    assert (outcome.complete, outcome.failed) == ([runs[1]], {runs[0].folder: "exit code 1"})
 
 
 class LosingEngine(PretendEngine):

@@ -54,6 +54,45 @@ def test_foreign_run_in_the_folder_is_refused(algo, change, problem, tmp_path):
         enrol(PLAN, tmp_path, COMMAND, measured)
 
 
+def test_a_contestant_has_one_name(tmp_path):
+    plans = [dataclasses.replace(PLAN, contestants=(parse_contestant(f"bisac:epsilon={n}"),)) for n in ("1", "1.0")]
+    enrol(plans[0], tmp_path, COMMAND, measured)
+    with pytest.raises(BisacError, match=r"bisac-epsilon=1\.0 and bisac-epsilon=1 are the same contestant; call it "):
+        enrol(plans[1], tmp_path, COMMAND, measured)
+    assert [contestant.name for contestant in read_record(tmp_path).contestants] == ["bisac-epsilon=1"]
+    with pytest.raises(BisacError, match="are the same contestant"):
+        dataclasses.replace(PLAN, contestants=tuple(plan.contestants[0] for plan in plans))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "advice"),
+    [
+        ({}, {"settings": Settings(steps=100, env_arg=("x=1",))}, "Leave --env-arg out, or choose"),
+        ({"settings": Settings(steps=100, env_arg=("x=1", "y=2"))}, {}, "Give --env-arg x=1 --env-arg y=2 again, or"),
+        ({"hyperparameters": {"hidden": (64, 32)}}, {}, "Give --hidden 64 32 again, or choose"),
+        ({"hyperparameters": {"her": True}}, {}, "Give --her again, or choose"),
+        ({"hyperparameters": {"her": False}}, {"hyperparameters": {"her": True}}, "Give --no-her again, or choose"),
+        ({}, {"hyperparameters": {"gamma": 0.5}}, "Leave --gamma out, or choose"),
+    ],
+)
+def test_how_a_sweep_was_begun_is_told_as_it_is_typed(then, now, advice, tmp_path):
+    enrol(dataclasses.replace(PLAN, **then), tmp_path, COMMAND, measured)
+    with pytest.raises(BisacError, match=advice):
+        enrol(dataclasses.replace(PLAN, **now), tmp_path, COMMAND, measured)
+
+
+def test_a_run_that_was_ended_early_is_told_how_it_goes_on(tmp_path):
+    run = next(PLAN.runs(tmp_path))
+    run.folder.mkdir(parents=True)
+    shorter = dataclasses.replace(run.settings, steps=40)
+    RunFolder(run.folder).write_config(to_config(run.env, run.algorithm, shorter))
+    with pytest.raises(BisacError, match=r"was ended at 40 steps, the sweep has 100: .*seed0 --steps 100' first"):
+        enrol(PLAN, tmp_path, COMMAND, measured)
+    longer = dataclasses.replace(run.settings, steps=400)  # has what was planned, and more
+    RunFolder(run.folder).write_config(to_config(run.env, run.algorithm, longer))
+    enrol(PLAN, tmp_path, COMMAND, measured)
+
+
 def test_a_sweep_whose_folders_have_an_earlier_name_says_what_to_do(tmp_path):
     plan = dataclasses.replace(PLAN, contestants=(parse_contestant("bisac:margin=none"),))
     record, file = enrol(plan, tmp_path, COMMAND, measured), tmp_path / "sweep.json"

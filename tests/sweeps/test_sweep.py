@@ -264,6 +264,7 @@ def test_values_of_a_file(tmp_path):
         (["--algo", "bisac:epsilon=1", "--sweep", "epsilon=2"], "bisac-epsilon=1 sets epsilon itself"),
         (["--seeds", "x"], "--seeds must be like 0:5"),
         (["--jobs", "0"], "must be at least 1"),
+        (["--checkpoint-every", "0"], "--checkpoint-every must be at least 1 here"),
         (["--address", "here"], "--address is for --engine ray"),
         (["plan.toml"], "a file of flags comes first"),
     ],

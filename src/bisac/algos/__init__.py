@@ -7,7 +7,14 @@ from bisac.algos.forward_sac import ForwardSAC, ForwardSACActor
 from bisac.algos.mpo import MPO
 from bisac.algos.plugins import find_installed, register
 from bisac.algos.ppo import A2C, PPO
-from bisac.algos.registry import REGISTRY, algorithm_from_json, algorithm_name, make_algorithm, module_of
+from bisac.algos.registry import (
+    REGISTRY,
+    algorithm_from_json,
+    algorithm_name,
+    make_algorithm,
+    module_of,
+    value_from_json,
+)
 from bisac.algos.sac import SAC
 
 __all__ = [
@@ -31,4 +38,5 @@ __all__ = [
     "make_algorithm",
     "module_of",
     "register",
+    "value_from_json",
 ]

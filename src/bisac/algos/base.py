@@ -43,6 +43,8 @@ class Algorithm(ABC, Generic[State]):
 
     def __post_init__(self):
         require_types(self)
+        whole = (field.name for field in dataclasses.fields(self) if _is_whole(getattr(self, field.name)))
+        require(self, f"below {2**31:,}", lambda v: v < 2**31, *whole)  # the machine's whole numbers end there
         require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gamma")
 
     @final
@@ -113,7 +115,7 @@ class OffPolicy(Algorithm[State]):
     def __post_init__(self):
         super().__post_init__()
         require(self, "at least 1", lambda v: v >= 1, "batch_size", "replay_size", "learning_starts", "n_step")
-        require(self, "positive", lambda v: v > 0.0, "utd")
+        require(self, "positive, and 1,000 at most", lambda v: 0.0 < v <= 1000.0, "utd")
         require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "demo_fraction")
 
     @abstractmethod
@@ -195,6 +197,12 @@ class OnPolicy(Algorithm[State]):
     def step_of(self, update: int, num_envs: int) -> int:
         """Return the step at which the rollout of that number ends, which is when it is learned from."""
         return update * self.length(num_envs) * num_envs
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether a hyperparameter is a whole number, or several."""
+    values = value if isinstance(value, tuple) else (value,)
+    return bool(values) and all(isinstance(v, int) for v in values)
 
 
 Number = TypeVar("Number", int, float)

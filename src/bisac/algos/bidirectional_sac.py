@@ -61,9 +61,10 @@ class BidirectionalSAC(Projecting[Learner[GaussianActor]]):
     the state to favour it; none: the projection counts everywhere, as in the paper."""
     quorum: float = field(default=0.2, metadata={EARLIER: 0.1})
     """Share of a batch's states that must favour the projection, by the margin, for it to count at those that do; while
-    fewer do, which chance may bring about, the update is SAC's."""
+    fewer do, which chance may bring about, the update is SAC's. Without a margin it has no effect."""
     patience: int = field(default=200, metadata={EARLIER: 0})
-    """Updates before the projection may count: critics as new as that favour anything, and the update is SAC's."""
+    """Updates before the projection may count: critics as new as that favour anything, and the update is SAC's.
+    Without a margin it has no effect."""
     spread: Spread = "kl"
     """How widths are compared: by the exact forward KL, the standard deviation, or the variance (the paper's)."""
     actor_lr: LearningRate = field(

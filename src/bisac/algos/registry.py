@@ -62,6 +62,11 @@ def module_of(algo: Algorithm[Any]) -> dict[str, str]:
     return {} if module.startswith("bisac.") else {"algo_module": module}
 
 
+def value_from_json(value: Any) -> Any:
+    """Return a setting's value as dataclasses hold it: JSON's lists are their tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 def algorithm_from_json(name: str, hyperparameters: dict[str, Any], module: str | None = None) -> Algorithm[Any]:
     """Return the settled algorithm that a file of ours names: JSON's lists are the tuples that algorithms hold.
 
@@ -73,7 +78,7 @@ def algorithm_from_json(name: str, hyperparameters: dict[str, Any], module: str 
             f"there is no algorithm '{name}' here: it was registered by {module}; import that first, or for the "
             f"command line set BISAC_IMPORT={module}."
         )
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in hyperparameters.items()}
+    given = {key: value_from_json(value) for key, value in hyperparameters.items()}
     for key, only in RETIRED.items():
         if (value := given.pop(key, only)) != only:
             raise BisacError(f"--{key} {value} is no longer part of bisac; its version 0.3 was the last to have it")

@@ -41,7 +41,13 @@ def parse_schedule(text: str) -> Linear | None:
         first, last, updates = float(numbers[0]), float(numbers[1]), int(numbers[2])
     except (IndexError, ValueError):
         return None
-    sound = kind == "linear" and len(numbers) == 3 and 0.0 < first < HIGHEST and 0.0 <= last < HIGHEST and updates >= 1
+    sound = (
+        kind == "linear"
+        and len(numbers) == 3
+        and 0.0 < first < HIGHEST
+        and 0.0 <= last < HIGHEST
+        and 1 <= updates < 2**31
+    )
     return Linear(first, last, updates) if sound else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from bisac.algos import Algorithm, make_algorithm
 from bisac.cli.arguments import flag_value
 from bisac.errors import BisacError, did_you_mean, reason
+from bisac.runs.config import from_config
 from bisac.runs.settings import Settings
 from bisac.storage import read_file
 
@@ -28,9 +29,10 @@ def with_config(arguments: list[str]) -> list[str]:
         if key not in defaults:
             raise BisacError(f"{path}: there is no flag '{key}' of bisac train{did_you_mean(key, defaults)}")
     env = values.pop("env", None)
-    positional = [] if env is None or (typed and not typed[0].startswith("-")) else [str(env)]
     flags = [word for key, value in values.items() for word in _words(path, key, value, defaults[key])]
-    return [*(positional or typed[:1]), *flags, *(typed if positional else typed[1:])]
+    if typed and not typed[0].startswith("-"):
+        return [typed[0], *flags, *typed[1:]]
+    return [*([] if env is None else [str(env)]), *flags, *typed]
 
 
 def _without_config(arguments: list[str]) -> list[str]:
@@ -67,7 +69,8 @@ def _of_run(path: Path, config: Any) -> dict[str, Any]:
     """Return what a run's config.json says of how to train; the new run has a folder of its own."""
     try:
         settings, env = dict(config["run"]), config["env"]
-        values = {"env": env, "algo": config["algo"], "preset": "none"} | settings | config["hyperparameters"]
+        algo, _ = from_config(config)  # which knows what a file means that is older than some of the hyperparameters
+        values = {"env": env, "algo": config["algo"], "preset": "none"} | settings | dataclasses.asdict(algo)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BisacError(f"{path} is not the config.json of a run: {reason(error)}.") from error
     if config.get("env_source", env) != env:
@@ -77,7 +80,7 @@ def _of_run(path: Path, config: Any) -> dict[str, Any]:
 
 def _words(path: Path, key: str, value: Any, default: Any) -> list[str]:
     """Return a flag and its values as they are typed."""
-    flag, values = f"--{key.replace('_', '-')}", value if isinstance(value, list) else [value]
+    flag, values = f"--{key.replace('_', '-')}", value if isinstance(value, list | tuple) else [value]
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise BisacError(f"{path}: {key} is true or false, not {value!r}.")

@@ -13,7 +13,7 @@ from bisac.envs.device.sources import FAMILIES
 from bisac.envs.task import PAPER_TASKS
 from bisac.envs.tasks import SHIPPED
 from bisac.errors import BisacError
-from bisac.presets import FAST, GAMMA, chosen, listed, preset
+from bisac.presets import FAST, GAMMA, chosen, listed, preset, task_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _show_on_device(console: Console) -> None:
 
 def _presets_of(task: str) -> str:
     """Return the preset's settings, and after a colon those of one algorithm alone."""
-    shared = {"gamma": GAMMA[name]} if (name := task.rpartition("-v")[0]) in GAMMA else {}
+    shared = {"gamma": GAMMA[name]} if (name := task_name(task)) in GAMMA else {}
     own = {algo: {k: v for k, v in preset(task, algo).items() if k not in shared} for algo in REGISTRY}
     parts = [listed(shared)] if shared else []
     return "; ".join([*parts, *(f"{algo}: {listed(settings)}" for algo, settings in own.items() if settings)])

@@ -47,5 +47,9 @@ class Placement:
 def settings_in(out: Path, run: SharedSettings, **own: Any) -> Settings:
     """Return the settings of the runs of a folder, whose name a tracker puts them together by."""
     check_installed(run.track)
+    if not run.checkpoint_every:
+        raise BisacError(
+            "--checkpoint-every must be at least 1 here: what was stopped goes on from its runs' checkpoints."
+        )
     group = run.track_group or (None if run.track == "none" else out.resolve().name)
     return Settings(**dataclasses.asdict(dataclasses.replace(run, track_group=group)), **own)

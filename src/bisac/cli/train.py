@@ -13,7 +13,7 @@ from bisac.cli.arguments import flag_value, parse
 from bisac.cli.config_file import with_config
 from bisac.display.run import RunDisplay, show_outcome
 from bisac.errors import BisacError
-from bisac.presets import Preset, Start, chosen
+from bisac.presets import PRESETS, Preset, Start, chosen
 from bisac.runs.config import MAY_CHANGE
 from bisac.runs.events import EventStream
 from bisac.runs.resume import resume
@@ -74,8 +74,9 @@ def parse_train(arguments: list[str]) -> tuple[TrainCommand, Start]:
     if {"-h", "--help"} & set(arguments):  # its defaults are those of the task, if one is named
         begin = next((known for word in arguments if (known := chosen("auto", word, algo)).hyperparameters), Start({}))
     else:
-        plain = parse(_prefilled(REGISTRY[algo], Start({})), "train", arguments)
-        begin = chosen(plain.preset, plain.env, algo)
+        named = PRESETS.get(flag_value(arguments, "preset") or "auto", "auto")
+        first = parse(_prefilled(REGISTRY[algo], chosen(named, None, algo)), "train", arguments)  # it knows no task yet
+        begin = chosen(first.preset, first.env, algo)
     return parse(_prefilled(REGISTRY[algo], begin), "train", arguments), begin
 
 

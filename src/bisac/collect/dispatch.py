@@ -15,7 +15,7 @@ import numpy as np
 from bisac.algos import OffPolicy
 from bisac.collect.collector import Collector, Evaluation, Request
 from bisac.collect.device import DeviceCollector
-from bisac.collect.evaluate import HELD_OUT_STREAM, Drawn, Evaluator, Uniform
+from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Exploring, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
 from bisac.collect.playing import filmed, play
@@ -101,7 +101,7 @@ def judge(
         return play(task, policy, episodes, seed, HELD_OUT_STREAM, deterministic)
     with closing(Evaluator(host_task(env, env_args), episodes, seed, HELD_OUT_STREAM)) as evaluator:
         policy.check_fits(evaluator.spec)
-        return evaluator(policy if deterministic else Drawn(Policy(policy.spec, policy.algo, policy.actor, seed)))
+        return evaluator(policy if deterministic else Exploring(Policy(policy.spec, policy.algo, policy.actor, seed)))
 
 
 def random_return(env: Source, env_args: tuple[str, ...]) -> float:

@@ -17,6 +17,9 @@ EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
 MOST_STEPS = 100_000
 """Steps of an evaluation's episode after which it is given up: it would be waited for in vain."""
 
+MOST_COPIES = 100
+"""Environments of an evaluation: each takes memory, and a while to be made."""
+
 
 class Uniform:
     """The random policy: actions drawn evenly from all that are allowed."""
@@ -30,7 +33,7 @@ class Uniform:
         return self._spec.to_box(self._random.uniform(-1.0, 1.0, size).astype(np.float32)), None
 
 
-class Drawn:
+class Exploring:
     """A policy whose actions are drawn, as those of training are."""
 
     def __init__(self, policy: Policy):
@@ -45,7 +48,7 @@ class Evaluator:
     """The environments of an evaluation, made once."""
 
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
-        copies = 1 if task.is_single else episodes
+        copies = 1 if task.is_single else min(episodes, MOST_COPIES)
         self.envs: list[Env] = [task.make() for _ in range(copies)]
         self.spec = task.spec(self.envs[0])
         if len({id(env.unwrapped) for env in self.envs}) < copies:
@@ -58,7 +61,7 @@ class Evaluator:
     def __call__(self, policy: Acts) -> Evaluation:
         """Play the episodes, from the same seeds at each call, so that calls can be compared.
 
-        There is an environment for each, or a single one that plays them one after the other.
+        There is an environment for each, or as many as there may be at once, which take turns.
         """
         rounds = [
             self._play(policy, self.seeds[i : i + len(self.envs)]) for i in range(0, len(self.seeds), len(self.envs))
@@ -74,7 +77,7 @@ class Evaluator:
 
     def _play(self, policy: Acts, seeds: list[int]) -> tuple[np.ndarray, np.ndarray, list[bool | None]]:
         """Play an episode in each environment; return their returns, their lengths, and whether each succeeded."""
-        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, seeds, strict=True)])
+        obs = np.stack([reset(env, seed) for env, seed in zip(self.envs, seeds, strict=False)])
         returns, lengths = np.zeros(len(seeds)), np.zeros(len(seeds), int)
         running = np.ones(len(seeds), bool)
         successes: list[bool | None] = [None] * len(seeds)
@@ -88,7 +91,7 @@ class Evaluator:
                 running[i] = not (terminated or truncated)
                 if not running[i]:
                     successes[i] = success_of(info)
-            if lengths.max() >= MOST_STEPS:
+            if (lengths[running] >= MOST_STEPS).any():
                 raise BisacError(
                     f"an episode of {self.spec.env_id} took {MOST_STEPS:,} steps in an evaluation and had not ended; "
                     f"limit it, as --env-arg max_episode_steps=1000 does."

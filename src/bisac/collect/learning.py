@@ -119,7 +119,8 @@ def current_policy(algo: Algorithm[Any], spec: Spec, learning: Learning, step: i
 def tallied(sums: Metrics, sound: Int[Array, ""], metrics: Metrics) -> tuple[Metrics, Int[Array, ""]]:
     """Return the sums with one more update's metrics, and the count of sound updates: those finite until now."""
     sums = jax.tree.map(jnp.add, sums, metrics)
-    return sums, sound + jnp.isfinite(jnp.stack(list(sums.values()))).all().astype(jnp.int32)
+    finite = jnp.array([jnp.isfinite(total) for total in sums.values()], bool)
+    return sums, sound + finite.all().astype(jnp.int32)
 
 
 def mean_metrics(learning: Learning) -> dict[str, float]:
@@ -140,7 +141,8 @@ def check_sound(algo: Algorithm[Any], learning: Learning, step: int, updates: in
     sums, count, sound = jax.device_get((learning.metric_sums, learning.metric_count, learning.sound_count))
     if bad := next((name for name, value in sums.items() if not np.isfinite(value)), None):
         update = updates - int(count) + int(sound) + 1
-        by = algo.step_of(update, num_envs)
+        late = isinstance(algo, OffPolicy) and algo.learn_at == "episode"  # later than it was due
+        by = step if late else algo.step_of(update, num_envs)
         raise DivergedError(f"training diverged: {bad} became {sums[bad]} in update {update:,}, by step {by:,}.")
     names = leaf_names(learning.agent)
     if bad := [name for name, finite in zip(names, _finite(learning.agent), strict=True) if not finite]:

@@ -53,7 +53,7 @@ def judged(policy: Policy, episodes: int, seed: int) -> Judged | None:
     try:
         returns = judge(policy, policy.spec.env_id, policy.spec.env_args, episodes, seed).returns
     except BisacError as error:
-        raise BisacError(f"{error} --episodes 0 writes the card without an evaluation.") from error
+        raise BisacError(f"{error} 'bisac card' with --episodes 0 writes the card without an evaluation.") from error
     estimate = mean(np.asarray(returns, float)[:, None])
     return Judged(estimate.value, float(returns.std()), estimate.interval, episodes, seed)
 

@@ -87,14 +87,17 @@ def _resume(
             found.append(_find(folder, {name: value for name, value in changes.items() if value is not None}))
         for each in found:
             yield from each.warnings
-        if left := [outcome for each in found if (outcome := _left_without_checkpoints(each, steps))]:
+        left = [outcome for each in found if (outcome := _left_without_checkpoints(each, steps))]
+        if len(left) == len(found):
             yield Finished(tuple(left))
             return
+        if left:
+            raise BisacError(f"{left[0].folder.path} is complete, others are not; resume each of them by itself.")
         _meet(found)
         for each in found:
             _check_changes(each, steps)
             if not each.checkpoints.kept and read_log(each.folder):
-                yield Warned(f"{each.folder.path} has no checkpoint to go on from: it begins anew, from its seed.")
+                yield Warned(f"there is no checkpoint to go on from: {each.folder.path} begins anew, from its seed.")
         first = found[0]
         check_installed(first.settings.track)
         made_of = _id_of(first) if source is None else source
@@ -159,13 +162,14 @@ def _left_without_checkpoints(found: Found, steps: int | None) -> Outcome | None
 def _meet(found: Sequence[Found]) -> None:
     """Let runs that are trained side by side go on from the newest step at which each of them was saved.
 
-    Where one of them was never saved, all begin anew: their seeds repeat what was lost.
+    Where one of them was never saved, and none more than once, all begin anew: their seeds repeat what was lost.
     """
     for each in found:
         if to_config("", each.algo, _shared(each.settings)) != to_config("", found[0].algo, _shared(found[0].settings)):
             raise BisacError(f"{each.folder.path} has other settings than {found[0].folder.path}.")
     common = common_step([each.checkpoints for each in found])
-    if common is None and all(each.checkpoints.kept for each in found):
+    saved = [len(each.checkpoints.kept) for each in found]
+    if common is None and (all(saved) or max(saved) > 1):  # else one was stopped before the first save of all
         names = ", ".join(str(each.folder.path) for each in found)
         raise BisacError(f"these runs were not saved at one step; resume each of them by itself: {names}.")
     for each in found:

@@ -186,7 +186,14 @@ class Session:
 
     def _check_sound(self, run: int) -> None:
         learning, request = self.collector.learning(self.state, run, remembered=False), self.collector.request
-        check_sound(request.algo, learning, self.state.step, self.state.updates, request.num_envs)
+        try:
+            check_sound(request.algo, learning, self.state.step, self.state.updates, request.num_envs)
+        except DivergedError as error:
+            if len(self.runs) == 1:
+                raise
+            raise DivergedError(
+                f"{self.runs[run].folder.path}: {error} 'bisac resume' goes on with those beside it, each by itself."
+            ) from error
 
     def _leave(self, stopped_by: int | None) -> tuple[Outcome, ...]:
         return tuple(run.leave(self.policy(index), stopped_by) for index, run in enumerate(self.runs))

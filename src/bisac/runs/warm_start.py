@@ -1,6 +1,7 @@
 """Starting from what another run has learned: its networks, what it saw of observations, and its memory if wanted.
 
-Optimisers begin anew, and so do schedules of learning rates and delays: they count this run's updates.
+Optimisers begin anew, and so do schedules of learning rates and delays: they count this run's updates. TD3's delay
+goes on where it was, which is one update sooner or later.
 """
 
 import dataclasses

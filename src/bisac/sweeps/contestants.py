@@ -2,14 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from bisac.algos import REGISTRY, make_algorithm
 from bisac.errors import BisacError
-from bisac.presets import Preset, Start, chosen
+from bisac.presets import PRESETS, Preset, Start, chosen
 
 PRESET = "preset"
 """The setting of a contestant that is no hyperparameter: sac:preset=fast."""
@@ -77,6 +77,16 @@ def _choices(kind: type) -> dict[str, list[Any]]:
 def _words(hint: Any) -> list[Any]:
     parts = get_args(hint)
     return list(parts) if get_origin(hint) is Literal else [word for part in parts for word in _words(part)]
+
+
+def by_name(contestants: Iterable[Contestant]) -> list[Contestant]:
+    """Return the contestants, each once; refuse one that stands under two names, as epsilon=1 and epsilon=1.0 do."""
+    named = {contestant.name: contestant for contestant in contestants}
+    first: dict[Contestant, str] = {}
+    for name, contestant in named.items():
+        if (other := first.setdefault(contestant, name)) != name:
+            raise BisacError(f"{name} and {other} are the same contestant; call it {other} everywhere.")
+    return list(named.values())
 
 
 def parse_contestant(text: str) -> Contestant:
@@ -167,9 +177,9 @@ def read_value(algo: str, name: str, text: str) -> Any:
 
 def _preset(algo: str, text: str) -> str:
     """Read the name of a preset as typed."""
-    which = next((name for name in get_args(Preset) if name == text), None)
+    which = PRESETS.get(text)
     if which is None:
-        raise BisacError(f"--algo {algo}: preset must be one of {', '.join(get_args(Preset))}, got '{text}'.")
+        raise BisacError(f"--algo {algo}: preset must be one of {', '.join(PRESETS)}, got '{text}'.")
     chosen(which, None, algo)  # complains where the algorithm has none of that name
     return which
 

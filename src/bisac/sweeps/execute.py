@@ -8,9 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from bisac.runs.folder import RunFolder
 from bisac.runs.signals import stop_requests
 from bisac.sweeps.engines.base import EndedProcess, Engine
 from bisac.sweeps.events import RunEnded, RunLost, RunStarted, SweepEvent, SweepFinished, SweepProgressed
@@ -108,6 +110,7 @@ class _Sweep:
         while self._waiting and not requests and self._engine.room():
             run = self._waiting.popleft()
             self._log_sizes[run.folder] = _size(run.folder / LOG)
+            self._begun -= {each.folder for each in run.all}
             try:
                 self._engine.start(run)
                 self.running[run.folder] = run
@@ -129,15 +132,23 @@ class _Sweep:
             self.running.pop(process.run.folder, None)
         for process in lost:
             self._waiting.appendleft(process.run)
-            self._begun -= {each.folder for each in process.run.all}
         yield from map(RunLost, (process for whole in lost for process in whole.each()))
-        for process in (process for whole in ended if whole not in lost for process in whole.each()):
-            folder = process.run.folder
-            self._told[folder] = progress_of(process.run)
-            if not self._told[folder].complete and not requests:
-                self._failed[folder] = process.reason
-            if folder in self._begun or not requests:  # else it was called off before it began
-                yield RunEnded(process, self._told[folder])
+        for whole in (whole for whole in ended if whole not in lost):
+            for process in whole.each():
+                folder = process.run.folder
+                self._told[folder] = progress_of(process.run)
+                if not self._told[folder].complete and not requests:
+                    self._go_on_alone_or_fail(process, whole)
+                if folder in self._begun or not requests:  # else it was called off before it began
+                    yield RunEnded(process, self._told[folder])
+
+    def _go_on_alone_or_fail(self, process: EndedProcess, whole: EndedProcess) -> None:
+        """Let a run wait whose process had others to train, one of which may have failed them all."""
+        folder = process.run.folder
+        if whole.run.beside and RunFolder(folder).holds_a_run:
+            self._waiting.append(replace(process.run, beside=()))
+        else:
+            self._failed[folder] = process.reason
 
 
 def _size(path: Path) -> int:

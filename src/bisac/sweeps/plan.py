@@ -11,8 +11,11 @@ from bisac.algos import Algorithm, make_algorithm
 from bisac.errors import BisacError
 from bisac.runs.folder import env_folder
 from bisac.runs.settings import Settings
-from bisac.sweeps.contestants import Contestant, fields_of
+from bisac.sweeps.contestants import Contestant, by_name, fields_of
 from bisac.sweeps.folders import run_folder
+
+MOST_SEEDS = 10_000
+"""Seeds that one command takes: more are a typing error."""
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -20,7 +23,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     try:
         if ":" in text:
             start, _, stop = text.partition(":")
-            seeds = tuple(range(int(start or 0), int(stop)))
+            span = range(int(start or 0), int(stop))
+            if len(span) > MOST_SEEDS:
+                raise BisacError(f"--seeds {text} names {len(span):,} seeds; {MOST_SEEDS:,} are the most.")
+            seeds = tuple(span)
         else:
             seeds = tuple(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError as error:
@@ -84,6 +90,7 @@ class Plan:
             for name in names:
                 if names.count(name) > 1:
                     raise BisacError(f"the sweep has two {kind}s called {name}; leave one out.")
+        by_name(self.contestants)
 
     def runs(self, out: Path) -> Iterator[PlannedRun]:
         """Give every run, all of a seed before those of the next: cut short at any time, they still compare."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisac.algos import value_from_json
 from bisac.errors import BisacError, reason
 from bisac.runs.config import first_change, to_config
 from bisac.runs.folder import RunFolder, provenance
 from bisac.storage import read_file, write_atomic
-from bisac.sweeps.contestants import Contestant, fields_of
+from bisac.sweeps.contestants import Contestant, by_name, fields_of
 from bisac.sweeps.plan import Plan, PlannedRun
 
 LONGEST_NAME = 256
@@ -73,7 +74,7 @@ def enrol(plan: Plan, out: Path, command: Sequence[str], random_return: Callable
         _check_alike(old, new, out)
         record = SweepRecord(
             list(dict.fromkeys(old.envs + new.envs)),
-            list(dict.fromkeys(old.contestants + new.contestants)),
+            by_name(old.contestants + new.contestants),
             list(dict.fromkeys(old.runs + new.runs)),
             old.settings,
             old.hyperparameters,
@@ -100,7 +101,7 @@ def read_record(out: Path) -> SweepRecord:
         known = json.loads(read_file(path))
         form = known.pop("format")
         contestants = [
-            Contestant(c["algo"], tuple((name, _hashable(value)) for name, value in c["settings"]))
+            Contestant(c["algo"], tuple((name, value_from_json(value)) for name, value in c["settings"]))
             for c in known.pop("contestants")
         ]
         if form == 1 and any("critic_norm" in fields_of(contestant.algo) for contestant in contestants):
@@ -155,12 +156,26 @@ def _check_alike(old: SweepRecord, new: SweepRecord, out: Path) -> None:
     for name in {**then, **now}:
         if then.get(name) != now.get(name):
             flag = name.replace("_", "-")
-            again = f"Give --{flag} {then[name]} again, or choose" if name in then else "Leave it out, or choose"
+            told, now_told = (_told(values.get(name)) for values in (then, now))
+            again = f"Give {_flag(flag, then[name])} again" if told else f"Leave --{flag} out"
             raise BisacError(
-                f"the sweep in {out} was begun with {flag} {then.get(name, 'by default')}, now it is "
-                f"{now.get(name, 'by default')}; a sweep grows by tasks, algorithms and seeds only. {again} another "
-                f"--out."
+                f"the sweep in {out} was begun with {flag} {told or 'by default'}, now it is "
+                f"{now_told or 'by default'}; a sweep grows by tasks, algorithms and seeds only. {again}, or choose "
+                f"another --out."
             )
+
+
+def _told(value: Any) -> str:
+    """Return a setting's value as words of a command line; nothing for one that is left to the defaults."""
+    return "" if value is None else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _flag(flag: str, value: Any) -> str:
+    """Return a flag with its value as one types it."""
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    several = value if isinstance(value, list) and flag == "env-arg" else [value]
+    return " ".join(f"--{flag} {_told(each)}" for each in several)
 
 
 def check_begun(run: PlannedRun) -> None:
@@ -169,6 +184,10 @@ def check_begun(run: PlannedRun) -> None:
     if not found.config.exists():
         return
     config = found.read_config()
+    steps, planned = config["run"].get("steps"), run.settings.steps
+    if isinstance(steps, int) and steps < planned:
+        again = command_line(["bisac", "resume", str(run.folder), "--steps", str(planned)])
+        raise BisacError(f"{run.folder} was ended at {steps:,} steps, the sweep has {planned:,}: type '{again}' first.")
     if change := first_change(config, to_config(run.env, run.algorithm, run.settings)):
         versions = (source.get("versions", {}).get("bisac") for source in (config, provenance()))
         then, now = versions
@@ -186,7 +205,3 @@ def processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

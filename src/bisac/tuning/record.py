@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisac.algos import value_from_json
 from bisac.errors import BisacError, reason
 from bisac.runs.folder import provenance
 from bisac.runs.settings import Settings
@@ -101,12 +102,12 @@ def read_record(out: Path) -> TuningRecord:
     try:
         known = json.loads(read_file(path))
         told = dict(known["tuning"])
-        contestant = Contestant(told.pop("algo"), tuple((k, _hashable(v)) for k, v in told.pop("fixed").items()))
+        contestant = Contestant(told.pop("algo"), tuple((k, value_from_json(v)) for k, v in told.pop("fixed").items()))
         space = {name: from_json(value) for name, value in told.pop("search").items()}
         env, prune = told.pop("env"), told.pop("prune")
         if not (env.isprintable() and isinstance(known["provenance"].get("versions", {}), dict)):
             raise ValueError(f"no search is of {env!r}, or tells so of its versions")
-        settings = Settings(**{name: _hashable(value) for name, value in told.items()})
+        settings = Settings(**{name: value_from_json(value) for name, value in told.items()})
         require_types(settings)
         tuning = Tuning(env, contestant, settings, space, bool(prune))
         tuning.run(out, 0, {})  # complains where the settings do not go together
@@ -134,7 +135,3 @@ def _flat(told: dict[str, Any]) -> dict[str, Any]:
 
 def _words(dimension: dict[str, Any]) -> str:
     return str(from_json(dimension))
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
