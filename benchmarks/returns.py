@@ -178,12 +178,12 @@ def cell(results: dict[Race, dict[str, Any]], name: str, env: str) -> str:
     found = {race.seed: reading for race, reading in results.items() if race[:2] == (name, env)}
     if not found:
         return ""
-    # A race that was stopped took at least so long: the median does too, if half or more of the races were.
     seconds, reached = (
         statistics.median(f["seconds"] for f in found.values()),
         sum(f["reached"] for f in found.values()),
     )
-    least = "" if reached > len(found) / 2 else "at least "
+    stopped = [f["seconds"] for f in found.values() if not f["reached"]]  # each would have taken longer
+    least = "at least " if any(time <= seconds for time in stopped) or 2 * reached <= len(found) else ""
     ratio = statistics.median(f["seconds"] / results[Race(FASTEST, env, seed)]["seconds"] for seed, f in found.items())
     times = "" if name == FASTEST else f" ({ratio:.1f} times)"
     steps = statistics.median(f["step"] for f in found.values())

@@ -2,6 +2,7 @@
 
 from bisac.plotting.statistics import Estimate
 from bisac.report.analysis import Analysis, TaskResult
+from bisac.report.words import decimals
 
 
 def scores(analysis: Analysis) -> str:
@@ -10,7 +11,7 @@ def scores(analysis: Analysis) -> str:
     for name in analysis.names:
         found = [analysis.result(env, name) for env in analysis.data.envs]
         seeds = sorted({str(one.seeds) for one in found if one})
-        cells = [told(one.score, ",.0f") if one else "" for one in found]
+        cells = [told(one.score, f",.{decimals(one.score)}f") if one else "" for one in found]
         rows.append([analysis.looks[name].label, " to ".join(seeds), *cells])
     return table(rows)
 
@@ -55,4 +56,4 @@ def _verdict(result: TaskResult | None) -> str:
     if result is None or result.difference is None:
         return ""
     established = "" if result.difference.establishes(0.0) else "not "
-    return f"{told(result.difference, '+,.0f')}, {established}established"
+    return f"{told(result.difference, f'+,.{decimals(result.difference)}f')}, {established}established"

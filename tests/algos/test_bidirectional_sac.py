@@ -117,6 +117,46 @@ def test_the_projection_counts_only_after_the_updates_that_patience_says(updates
     assert judged(algo, far, near, 0.0, monkeypatch, updates)[0].mean() == share
 
 
+def test_the_judge_compares_divergences_and_not_values_alone():
+    """Where Q is flat the wider policy is nearer to q, by four nats: between a margin of 1 and of 3 in 2 dimensions."""
+    narrow, wide = (TanhGaussian(jnp.zeros((64, 2)), jnp.full((64, 2), log_std)) for log_std in (-3.0, -1.0))
+
+    def favoured(margin, present, projected):
+        algo = BidirectionalSAC(margin=margin, **JOINT)
+        with pytest.MonkeyPatch.context() as patch:
+            return float(judged(algo, present, projected, 0.0, patch, critic=Flat())[1]["projection_favoured"])
+
+    assert favoured(1.0, narrow, wide) > 0.8
+    assert favoured(3.0, narrow, wide) < 0.3
+    assert favoured(1.0, wide, narrow) < 0.1
+
+
+class Flat(eqx.Module):
+    """Twins to whom all actions are alike."""
+
+    def __call__(self, obs, action):
+        return jnp.zeros((2, len(action)))
+
+
+def test_the_projection_weighs_what_epsilon_has_fallen_to():
+    """After three updates of half-life three, 8 is 4."""
+    kept = dict(margin="none", policy_delay=1, **JOINT)
+    falling = BidirectionalSAC(epsilon=8.0, epsilon_half_life=3.0, **kept).settled()
+    state = jax.jit(falling.init, static_argnums=0)(SPEC, jax.random.key(0))
+    for seed in range(3):
+        state, _ = jax.jit(falling.update)(state, random_batch(seed), jax.random.key(seed))
+    constant = (BidirectionalSAC(epsilon=epsilon, epsilon_half_life="none", **kept) for epsilon in (4.0, 8.0))
+    ours, same, other = (
+        jax.jit(algo.settled().update)(state, random_batch(3), jax.random.key(3))[0].actor.model
+        for algo in (falling, *constant)
+    )
+    largest = lambda left, right: max(  # noqa: E731
+        float(jnp.abs(a - b).max()) for a, b in zip(*map(jax.tree.leaves, (left, right)), strict=True)
+    )
+    assert largest(ours, same) < 1e-6
+    assert largest(ours, other) > 1e-5
+
+
 def test_updates_are_counted_where_the_actor_waits_for_its_turn():
     """Its first turn is at the first update; what follows until its next one counts at once."""
     algo = BidirectionalSAC(policy_delay=2, **JOINT).settled()
@@ -133,11 +173,11 @@ def policy_at(x):
     return TanhGaussian(jnp.repeat(jnp.asarray(x, jnp.float32)[:, None], 2, axis=1), jnp.full((64, 2), -3.0))
 
 
-def judged(algo, present, projected, apart, monkeypatch, updates=1000):
+def judged(algo, present, projected, apart, monkeypatch, updates=1000, critic=None):
     """Whether a projection counts at each state, beside a present policy, by twins whose best action is at x = 0.5."""
     monkeypatch.setattr(BidirectionalSAC, "updates", lambda self, state: jnp.int32(updates))
     state = jax.jit(algo.settled().init, static_argnums=0)(SPEC, jax.random.key(0))
-    critic = Fixed(Bowl(jnp.tanh(jnp.full(2, 0.5)), apart))
+    critic = Fixed(critic or Bowl(jnp.tanh(jnp.full(2, 0.5)), apart))
     monkeypatch.setattr(BidirectionalSAC, "actor", lambda self, state: lambda obs: present)
     state = eqx.tree_at(lambda s: s.temperature.model, state, jnp.log(0.05))
     state = eqx.tree_at(lambda s: s.critic, state, critic, is_leaf=lambda leaf: leaf is state.critic)

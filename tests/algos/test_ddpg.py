@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,13 +19,19 @@ BATCH = Transition(
 )
 
 
+def apart(state):
+    """The state with targets that are not what is learned: as after many updates."""
+    targets = lambda s: (s.target_actor, s.target_critic)  # noqa: E731
+    return eqx.tree_at(targets, state, jax.tree.map(lambda leaf: 1.3 * leaf + 0.1, targets(state)))
+
+
 def same(left, right):
     return all((a == b).all() for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True))
 
 
 def test_critic_regresses_onto_the_target_networks_value():
     algo = DDPG(hidden=(8,), gamma=0.9).settled()
-    state = algo.init(SPEC, KEYS[4])
+    state = apart(algo.init(SPEC, KEYS[4]))
     next_q = state.target_critic(BATCH.next_obs, state.target_actor(BATCH.next_obs))[0]
     q = state.critic.model(BATCH.obs, BATCH.action)[0]
     expected = 0.5 * np.mean((np.asarray(q) - (BATCH.reward + 0.9 * BATCH.discount * next_q)) ** 2)
@@ -59,7 +66,7 @@ def test_td3_delays_the_actor_and_the_targets():
 
 def test_td3_takes_the_smaller_twin():
     algo = TD3(hidden=(8,), gamma=0.9, target_noise=0.0).settled()
-    state = algo.init(SPEC, KEYS[4])
+    state = apart(algo.init(SPEC, KEYS[4]))
     next_q = state.target_critic(BATCH.next_obs, state.target_actor(BATCH.next_obs)).min(axis=0)
     target = BATCH.reward + 0.9 * BATCH.discount * next_q
     expected = sum(0.5 * np.mean((np.asarray(q) - target) ** 2) for q in state.critic.model(BATCH.obs, BATCH.action))

@@ -25,7 +25,14 @@ ALGO = MPO(gamma=0.9, tau=0.1, hidden=(8,), samples=6, next_samples=3).settled()
 
 @pytest.fixture(scope="module")
 def state():
-    return jax.jit(ALGO.init, static_argnums=0)(SPEC, KEYS[4])
+    fresh = jax.jit(ALGO.init, static_argnums=0)(SPEC, KEYS[4])
+    return apart(fresh)
+
+
+def apart(state):
+    """The state with targets that are not what is learned: as after many updates."""
+    targets = lambda s: (s.target_actor, s.target_critic)  # noqa: E731
+    return eqx.tree_at(targets, state, jax.tree.map(lambda leaf: 1.3 * leaf + 0.1, targets(state)))
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +47,16 @@ def test_critics_regress_onto_the_mean_over_the_old_policys_actions(state, updat
     q = state.critic.model(BATCH.obs, BATCH.action)
     expected = sum(0.5 * np.mean((np.asarray(one) - target) ** 2) for one in q)
     assert updated[1]["critic_loss"] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_samples_are_the_old_policys_and_weighed_by_the_target_critic(state, updated):
+    x = state.target_actor(BATCH.obs).draws(jax.random.split(KEYS[5])[1], 6)
+    q = np.stack([np.asarray(state.target_critic(BATCH.obs, jnp.tanh(x[k])))[0] for k in range(6)]).astype(float)
+    eta = float(state.duals.model.eta)
+    weights = np.exp((q - q.max(axis=0)) / eta)
+    weights /= weights.sum(axis=0)
+    expected = (weights * np.log(6.0 * weights)).sum(axis=0).mean()  # KL from an even choice
+    assert float(updated[1]["kl_weights"]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_targets_follow(state, updated):

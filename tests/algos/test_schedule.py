@@ -12,6 +12,7 @@ import bisac
 from bisac.algos import MPO, SAC, TD3
 from bisac.algos.schedule import Linear, adam, parse_schedule
 from bisac.cli.train import parse_train
+from bisac.types import Spec, Transition
 
 TEXT = "linear:1e-2:1e-3:20"
 
@@ -37,7 +38,7 @@ def test_schedules_are_read_and_refused():
     assert MPO(dual_lr=TEXT).dual_lr == TD3(actor_lr=TEXT).actor_lr == TEXT
     bad_ones = "linear linear:1:2 linear:1:2:3:4 cosine:1:2:3 linear:a:2:3 linear:1:2:0 linear:0:1:5 linear:-1:1:5"
     more = "linear:1:-1:5 linear:nan:1:5 linear:1:2:1.5 fast"
-    for bad in (*bad_ones.split(), *more.split(), "", -1.0, 0.0, 10**30):
+    for bad in (*bad_ones.split(), *more.split(), "", -1.0, 0.0, 1e30):
         with pytest.raises(
             bisac.BisacError, match=r"--critic-lr must be positive and below 1e9, or linear:FROM:TO:UPDATES such"
         ):
@@ -58,3 +59,18 @@ def test_extending_a_run_does_not_change_its_past(tmp_path):
         bisac.resume(tmp_path / "extended", env=Counter, steps=100, verbose=False)
     bisac.resume(tmp_path / "extended", env=Counter, steps=100, verbose=False)
     assert fingerprint(tmp_path / "extended") == fingerprint(tmp_path / "long")
+
+
+def test_a_schedule_counts_updates_where_the_actor_takes_every_third():
+    algo = SAC(actor_lr="linear:1e-2:0:3", temperature_lr="linear:1e-2:0:3", hidden=(8,), batch_size=16).settled()
+    spec = Spec("sizes", 3, (-1.0, -1.0), (1.0, 1.0))
+    state, update = jax.jit(algo.init, static_argnums=0)(spec, jax.random.key(0)), jax.jit(algo.update)
+    batch = Transition(*(jnp.ones((16, *size)) for size in ((3,), (2,), (), (), (3,))))
+    seen = []
+    for step in range(7):
+        state, _ = update(state, batch, jax.random.key(step))
+        seen.append([np.asarray(leaf) for leaf in jax.tree.leaves((state.actor.model, state.temperature.model))])
+    assert algo.policy_delay == 3
+    for later in seen[1:]:  # the second turn is at the fourth update, when the rate is 0
+        for first, now in zip(seen[0], later, strict=True):
+            np.testing.assert_array_equal(now, first)

@@ -236,3 +236,17 @@ def test_files_without_the_form_mean_the_classic_one():
         assert algorithm_from_json(name, {}).critic_norm == "none"
     assert algorithm_from_json("sac", {"critic_norm": "batch"}).critic_norm == "batch"
     assert algorithm_from_json("ppo", {}) == REGISTRY["ppo"]()
+
+
+def test_classic_critics_regress_onto_the_soft_value_of_the_target_networks():
+    algo = SAC(hidden=(8,), batch_size=ROWS, critic_norm="none", gamma=GAMMA, temperature=0.5).settled()
+    state = algo.init(SPEC, jax.random.key(0))
+    state = eqx.tree_at(
+        lambda s: s.target_critic, state, jax.tree.map(lambda leaf: 1.3 * leaf + 0.1, state.target_critic)
+    )
+    action, log_prob = algo.actor(state)(BATCH.next_obs).sample(jax.random.split(jax.random.key(1))[0])
+    q = np.asarray(state.target_critic(BATCH.next_obs, action), float)
+    held = np.asarray(BATCH.reward) + GAMMA * np.asarray(BATCH.discount) * (q.min(axis=0) - 0.5 * np.asarray(log_prob))
+    estimates = np.asarray(state.critic.model(BATCH.obs, BATCH.action), float)
+    expected = 0.5 * np.square(estimates - held).mean(axis=-1).sum()
+    assert compiled(algo)(state, BATCH, jax.random.key(1))[1]["critic_loss"] == pytest.approx(expected, rel=1e-4)

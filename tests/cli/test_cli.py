@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from bisac.algos import REGISTRY, SAC
 from bisac.cli import run
 from bisac.envs.tasks import SHIPPED
 from bisac.runs.checkpoint.manifest import read_manifest
@@ -134,7 +135,7 @@ BAD_INPUT = [
     (["train", "Pendulum-v1", "--epsilon", "-1"], "--epsilon must be 0 or positive"),
     (["train", "Pendulum-v1", "--steps", "0"], "--steps must be at least 1"),
     (["train", "Pendulum-v1", "--seed", "-4"], "--seed must be from 0"),
-    (["train", "Pendulum-v1", "--replay-size", "1000000000000"], "choose a smaller --replay-size"),
+    (["train", "Pendulum-v1", "--replay-size", "2000000000"], "choose a smaller --replay-size"),
     (["train", "Pendulum-v1", "--out", "/proc/nowhere"], "cannot be written"),
     (["train", "Pendulum-v1", "--env-arg", "g"], "must be key=value, got 'g'"),
     (["train", "Pendulum-v1", "--env-arg", "h=1"], "'Pendulum-v1' cannot be made with h=1"),
@@ -216,6 +217,15 @@ def test_error_of_the_system_without_a_number_is_told(capsys, monkeypatch):
 def test_bare_command_shows_where_to_start(capsys):
     assert run([]) == 0
     assert "bisac train Pendulum-v1" in capsys.readouterr().out
+
+
+def test_list_shows_an_algorithm_of_ones_own_to_the_letter(capsys, monkeypatch):
+    class Own(SAC):
+        """Reads [/tmp] files."""
+
+    monkeypatch.setitem(REGISTRY, "own", Own)
+    assert run(["list"]) == 0
+    assert "Reads [/tmp] files." in capsys.readouterr().out
 
 
 def test_list_names_algorithms_and_tasks(capsys):

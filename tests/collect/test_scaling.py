@@ -1,12 +1,83 @@
+import warnings
+from dataclasses import dataclass
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from point_mass import PointMass
+from probe_envs import Counter
+from small_runs import SHORT
 
+import bisac
+from bisac.algos import A2C, REGISTRY, SAC, Rollout
+from bisac.collect.learning import fresh_learning
+from bisac.collect.off_policy import draw_action
+from bisac.collect.on_policy import explore, learn_from_rollout
 from bisac.collect.scaling import Scaling
 from bisac.nets.actors import UnsquashedActor
 from bisac.nets.scaled import LIMIT
-from bisac.types import Transition
+from bisac.runs.log import read_progress
+from bisac.types import Spec, Transition
+
+SPEC = Spec("sizes", 2, (-1.0,), (1.0,))
+SEEN = jax.random.normal(jax.random.key(1), (50, 4, 2)) * 4.0 + 7.0
+"""Observations of four environments, far from what networks should see."""
+BY_HAND = (SEEN - SEEN.mean((0, 1), keepdims=True)) / SEEN.std((0, 1), keepdims=True)
+
+
+@dataclass(frozen=True)
+class Watching(A2C):
+    """Tells what it is given to learn from, and learns nothing."""
+
+    def update(self, state, rollout, key, remaining):
+        return state, {"first": rollout.obs[0, 0, 0], "next": rollout.next_obs[0, 0, 0], "remaining": remaining}
+
+
+def after_seeing(algo):
+    """What learning holds once it has seen `SEEN`."""
+    learning = fresh_learning(algo, SPEC, 4, jax.random.key(0))
+    scaling = learning.scaling.observe(SEEN, jnp.zeros((50, 4)), jnp.zeros((50, 4), bool), 0.9)
+    return eqx.tree_at(lambda whole: whole.scaling, learning, scaling)
+
+
+def test_exploration_acts_on_scaled_observations():
+    off = SAC(hidden=(8,), batch_size=16, replay_size=64, normalise_observations=True).settled()
+    learning = after_seeing(off)
+    keys = jax.random.split(learning.key, 3)
+    expected = off.act(learning.agent, BY_HAND[7], keys[1], explore=True)
+    np.testing.assert_allclose(draw_action(off, learning, SEEN[7], False)[1], expected, rtol=1e-3, atol=1e-5)
+    fresh = A2C(hidden=(8,))
+    learning = after_seeing(fresh)
+    expected = fresh.explore(learning.agent, BY_HAND[7], jax.random.fold_in(learning.key, 3))
+    found = explore(fresh, learning.agent, learning.scaling, SEEN[7], learning.key, 3)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_a_rollout_is_learned_from_as_it_was_acted_upon():
+    """By the statistics of before it, which it then changes."""
+    algo = Watching(hidden=(8,), normalise_rewards=False)
+    learning, far = after_seeing(algo), SEEN[:10] + 50.0
+    before = jax.tree.map(jnp.copy, learning.scaling)  # what learning holds is given away
+    nothing = jnp.zeros((10, 4))
+    rollout = Rollout(SEEN[:10], jnp.zeros((10, 4, 1)), nothing, nothing, far, jnp.zeros((10, 4), bool))
+    after = learn_from_rollout(algo, learning, rollout, 1.0)
+    assert after.metric_sums["first"] == pytest.approx(float(BY_HAND[0, 0, 0]), rel=1e-3)
+    assert after.metric_sums["next"] == pytest.approx(float(before.obs(far)[0, 0, 0]), rel=1e-3)
+    assert not np.array_equal(after.scaling.observations.mean, before.observations.mean)
+
+
+@pytest.mark.parametrize("env", [Counter, PointMass()], ids=["host", "device"])
+def test_how_much_of_the_run_is_left_is_told_to_fresh_rollouts(env, monkeypatch, tmp_path):
+    monkeypatch.setitem(REGISTRY, "watching", Watching)
+    sizes = dict(hidden=(4,), rollout=20, normalise_observations=False, normalise_rewards=False)
+    every = SHORT | {"eval_every": 20, "eval_episodes": 1, "num_envs": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the parts of an observation that are not learned from
+        bisac.train(env, algo="watching", out=tmp_path / "run", **sizes, **every)
+    rows = read_progress((tmp_path / "run" / "progress.csv").read_text())
+    np.testing.assert_allclose([row["remaining"] for row in rows], [1.0, 0.8, 0.6, 0.4, 0.2], rtol=1e-6)
 
 
 def test_rewards_are_scaled_by_the_running_return():

@@ -135,7 +135,7 @@ def test_workers_leave_signals_to_their_parent():
 
 
 def test_closing_closes_the_environments_and_ends_even_those_that_hang(tmp_path, monkeypatch):
-    monkeypatch.setattr("bisac.envs.host.asynchronous.GRACE", 0.5)
+    monkeypatch.setattr("bisac.envs.host.asynchronous.GRACE", 2.0)
     folder = str(tmp_path)
 
     class Leaves(Counter):
@@ -144,9 +144,11 @@ def test_closing_closes_the_environments_and_ends_even_those_that_hang(tmp_path,
             time.sleep(60)
 
     parent = os.getpid()
-    monkeypatch.setattr(time, "sleep", lambda _: None)  # the copy that only told its sizes is closed here
-    with async_envs(Leaves) as envs:
-        processes = [each.process for each in envs.backend.workers]
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "sleep", lambda _: None)  # the copy that only told its sizes is closed here
+        envs = HostEnvs(Task(Leaves), 2, 0, "async")
+    processes = [each.process for each in envs.backend.workers]
+    envs.close()
     assert {int(path.name) for path in tmp_path.iterdir()} == {parent, *(process.pid for process in processes)}
     assert [process.returncode for process in processes] == [-9, -9]
 

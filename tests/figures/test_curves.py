@@ -5,13 +5,16 @@ import json
 import numpy as np
 import pytest
 
+from bisac.algos import REGISTRY, SAC
 from bisac.errors import BisacError
 from bisac.figures.curves import CurvesFigure
 
 
-def write_run(folder, algo="sac", seed=0, returns=(1.0, 2.0), env="Hopper-v5", start=1000, **hyperparameters):
+def write_run(
+    folder, algo="sac", seed=0, returns=(1.0, 2.0), env="Hopper-v5", start=1000, init=None, **hyperparameters
+):
     folder.mkdir(parents=True)
-    run = {"seed": seed, "num_envs": 1, "env_arg": []}
+    run = {"seed": seed, "num_envs": 1, "env_arg": [], "init": init}
     config = {"env": env, "algo": algo, "hyperparameters": hyperparameters, "run": run}
     (folder / "config.json").write_text(json.dumps(config))
     rows = "".join(f"{start * (i + 1)},{i},{value}\n" for i, value in enumerate(returns))
@@ -53,6 +56,23 @@ def test_seeds_are_grouped_and_setups_kept_apart(tmp_path):
     assert any("1 seed, so no band" in line for line in made.summary)
     assert made.pictures["png"].startswith(b"\x89PNG")
     assert made.pictures["pdf"].startswith(b"%PDF")
+
+
+def test_runs_that_began_from_another_are_a_line_of_their_own(tmp_path):
+    for seed in range(2):
+        write_run(tmp_path / f"fresh{seed}", seed=seed)
+        write_run(tmp_path / f"warm{seed}", seed=seed, init="runs/before", returns=(3.0, 4.0))
+    groups = {group["label"]: group["mean"].tolist() for group in make(tmp_path).numbers["groups"]}
+    assert groups == {"SAC, init None": [1.0, 2.0], "SAC, init runs/before": [3.0, 4.0]}
+
+
+def test_an_algorithm_of_ones_own_is_drawn_too(tmp_path, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "gentle-sac", SAC)
+    write_run(tmp_path / "own", algo="gentle-sac")
+    write_run(tmp_path / "ours")
+    made = make(tmp_path)
+    assert {group["label"] for group in made.numbers["groups"]} == {"SAC", "gentle-sac"}
+    assert made.pictures["png"].startswith(b"\x89PNG")
 
 
 def test_seeds_of_different_length_meet_at_common_steps(tmp_path):

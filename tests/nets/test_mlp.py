@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference import ACTIVATIONS, filled, mlp
 
+from bisac.nets.actors import UnsquashedActor
 from bisac.nets.mlp import MLP
 
 SIZES = (3, 8, 8, 4)
@@ -29,3 +30,13 @@ def test_init_is_uniform_within_one_over_the_root_of_the_inputs():
         np.testing.assert_allclose(np.std(weight), limit / np.sqrt(3.0), rtol=0.1)
         assert abs(np.mean(weight)) < 0.1 * limit
     assert not np.array_equal(net.weights[0][:25, :25], net.weights[1][:25, :25])
+
+
+def test_ppos_networks_begin_orthogonal_and_its_policy_in_the_middle():
+    net = MLP.orthogonal(jax.random.key(0), (64, 32, 16, 4), "tanh", last=0.01)
+    for weight, scale in zip(net.weights, (2.0**0.5, 2.0**0.5, 0.01), strict=True):
+        product = np.asarray(weight, float).T @ np.asarray(weight, float)
+        np.testing.assert_allclose(product, scale**2 * np.eye(len(product)), atol=1e-5 * scale**2)
+    assert not any(np.asarray(bias).any() for bias in net.biases)
+    actor = UnsquashedActor.init(jax.random.key(0), 8, 2, (64, 64), "tanh", 0.0)
+    assert 0.0 < jnp.abs(actor(jax.random.normal(jax.random.key(1), (100, 8))).mean).max() < 0.1

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from bisac.ops.gaussian import TanhGaussian, log_tanh_slope
-from bisac.ops.losses import projection_loss, reverse_kl_loss, squared_error, temperature_loss
+from bisac.ops.losses import (
+    clipped_value_loss,
+    policy_gradient_loss,
+    projection_loss,
+    reverse_kl_loss,
+    squared_error,
+    temperature_loss,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -104,3 +111,24 @@ def test_temperature_rises_below_the_entropy_target_and_falls_above(entropy, ris
     gradient = jax.grad(temperature_loss)(jnp.float32(-2.0), jnp.array([entropy - 1.0, entropy + 1.0]), -3.0)
     np.testing.assert_allclose(gradient, entropy + 3.0, rtol=1e-6)
     assert (gradient < 0.0) == rises  # descent moves log alpha against the gradient
+
+
+def test_policy_gradient_loss_matches_a_loop():
+    """Ratios below, within and above the clip, with advantages of either sign."""
+    ratios, clip = [0.5, 0.9, 1.1, 1.6], 0.2
+    pairs = [(ratio, advantage) for ratio in ratios for advantage in (-1.5, 0.7)]
+    expected = -np.mean([min(r * a, min(max(r, 1.0 - clip), 1.0 + clip) * a) for r, a in pairs])
+    old = random(len(pairs))
+    ratio, advantage = (jnp.asarray(side, jnp.float32) for side in zip(*pairs, strict=True))
+    np.testing.assert_allclose(policy_gradient_loss(old + jnp.log(ratio), old, advantage, clip), expected, rtol=1e-5)
+
+
+def test_clipped_value_loss_matches_a_loop():
+    """Values that moved towards their target and away from it, by less than the clip and by more, to either side."""
+    old, clip = 1.0, 0.2
+    rows = [(old + move, target) for move in (-1.0, -0.1, 0.1, 1.0) for target in (-2.0, 0.5, 1.5, 4.0)]
+    near = [old + min(max(value - old, -clip), clip) for value, _ in rows]
+    worse = [max((v - t) ** 2, (n - t) ** 2) for (v, t), n in zip(rows, near, strict=True)]
+    value, target = (jnp.asarray(side, jnp.float32) for side in zip(*rows, strict=True))
+    found = clipped_value_loss(value, jnp.full(len(rows), old), target, clip)
+    np.testing.assert_allclose(found, 0.5 * np.mean(worse), rtol=1e-5)

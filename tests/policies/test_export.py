@@ -260,6 +260,19 @@ def test_bad_input_is_one_sentence_and_writes_nothing(name, options, message, tm
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
 
 
+def test_a_script_of_ones_own_is_not_overwritten(tmp_path):
+    policy, script = kind("Gaussian"), tmp_path / "hopper.py"
+    script.write_text("import bisac\n")
+    with pytest.raises(bisac.BisacError, match=r"hopper\.py is not what bisac exported; move it away"):
+        policy.export(tmp_path / "hopper.npz")
+    assert script.read_text() == "import bisac\n"
+    assert not (tmp_path / "hopper.npz").exists()
+    script.unlink()
+    for _ in range(2):  # its own, it does replace
+        policy.export(tmp_path / "hopper.npz")
+    assert script.read_text().startswith('"""A trained policy')
+
+
 def test_actors_of_unknown_kinds_are_told(tmp_path):
     with pytest.raises(bisac.BisacError, match="of the kind Strange cannot be exported"):
         Policy(SPEC, POLICIES["sac"], Strange()).export(tmp_path / "p.onnx")

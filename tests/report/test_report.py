@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def report(sweep, tmp_path_factory):
     return analysis, page, paths
 
 
-def test_numbers_say_what_was_made_up(report):
+def test_numbers_say_what_was_made_up(report, sweep):
     analysis, *_ = report
     assert analysis.reference == "sac"
     assert analysis.aggregated == ["Hopper-v5", "Walker2d-v5"]
@@ -54,9 +55,16 @@ def test_numbers_say_what_was_made_up(report):
     assert by_name["bisac"].difference.establishes(0.0)
     assert by_name["bisac"].improvement.value > 0.95
     assert not by_name["forward-sac"].difference.establishes(0.0)
+    assert by_name["bisac"].difference.value == pytest.approx(by_name["bisac"].iqm.value - by_name["sac"].iqm.value)
     assert [scale.zero for scale in analysis.scales] == [20.0, 20.0]
-    result = analysis.result("Walker2d-v5", "bisac")
-    assert max(result.reached) < 20_000
+    result, reference = (analysis.result("Walker2d-v5", name) for name in ("bisac", "sac"))
+    assert result.difference.value == pytest.approx(result.score.value - reference.score.value)
+    assert result.difference.value > 500.0
+    pairs = [ours > theirs for ours in result.scores for theirs in reference.scores]
+    assert result.improvement.value == pytest.approx(np.mean(pairs))
+    curve = [float(row["eval_return"]) for row in table(sweep / "Walker2d-v5/bisac/seed0/progress.csv")]
+    late = [np.mean(pair) >= np.mean(reference.scores) for pair in pairwise(curve)]  # of a tenth
+    assert result.reached[0] == 1000 * (late.index(True) + 2)
     # Made up as 1.7 times the cost of sac.
     ratio = result.median_seconds / analysis.result("Walker2d-v5", "sac").median_seconds
     assert ratio == pytest.approx(1.7, rel=0.15)
@@ -67,6 +75,28 @@ def test_final_scores_are_means_of_the_last_tenth(report, sweep):
     rows = table(sweep / "Hopper-v5/sac/seed2/progress.csv")
     expected = np.mean([float(row["eval_return"]) for row in rows[-2:]])
     assert analysis.result("Hopper-v5", "sac").scores[2] == pytest.approx(expected)
+
+
+def test_what_comes_after_the_plan_makes_no_score(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), seeds=2, points=20)
+    before = [result.scores for result in analyse(read_sweep(sweep), None).results]
+    log = sweep / "Hopper-v5/sac/seed0/progress.csv"
+    log.write_text(log.read_text() + "".join(f"{step},{step},99999.0\n" for step in (21_000, 22_000)))
+    assert [result.scores for result in analyse(read_sweep(sweep), None).results] == before
+
+
+def test_small_returns_keep_their_digits(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("bisac/Peaks-v0",), points=10, gains={"bisac": 1.5})
+    record = json.loads((sweep / "sweep.json").read_text())
+    record["random_returns"] = {"bisac/Peaks-v0": 0.01}
+    (sweep / "sweep.json").write_text(json.dumps(record))
+    for log in sweep.glob("*/*/*/progress.csv"):
+        head, *rows = log.read_text().splitlines()
+        cut = [(*row.split(",")[:2], repr(float(row.split(",")[2]) / 2000.0)) for row in rows]
+        log.write_text("\n".join([head, *map(",".join, cut), ""]))
+    page = render_page(analyse(read_sweep(sweep), None), "small")
+    ((value, low, high),) = re.findall(r'class="better">\+(\S+) <small>\[\+(\S+), \+(\S+)\]', page)
+    assert 0.2 < float(low) < float(value) < float(high) < 1.0
 
 
 def test_incomplete_runs_count_nowhere_and_are_named(report):
@@ -128,6 +158,15 @@ def test_every_cell_of_the_table_says_what_is_established(report):
         "forward-sac": {"not established"},
         "bisac-epsilon=3": {"not established"},
     }
+    assert 'class="verdict better"' in report[1].read_text()
+    assert 'class="verdict worse"' not in report[1].read_text()
+
+
+def test_a_contestant_that_is_worse_is_called_worse(tmp_path):
+    sweep = make_up(tmp_path, ("sac", "bisac"), ("Hopper-v5",), points=10, gains={"bisac": 0.4})
+    page = render_page(analyse(read_sweep(sweep), None), "worse")
+    assert 'class="verdict worse"' in page
+    assert 'class="verdict better"' not in page
 
 
 def test_presets_are_listed(tmp_path):

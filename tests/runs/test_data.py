@@ -50,7 +50,7 @@ def test_a_resume_is_exact_and_takes_no_other_data(tmp_path, monkeypatch):
 def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     fine, wide = from_arrays(**ROWS), from_arrays(**ROWS | dict(action=np.zeros((5, 3))))
     for changes, sentence in (
-        (dict(demos=wide), r"5?.*1 observations and 3 actions in a row, which does not fit Counter"),
+        (dict(demos=wide), r"1 observations and 3 actions in a row, which does not fit Counter"),
         (dict(demos="none.npz"), "there is no data set at none.npz"),
         (dict(demos=fine, demo_fraction=1.5), "demo.fraction must be in"),
         (dict(n_step=0), "n.step must be at least 1"),

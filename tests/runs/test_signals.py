@@ -18,13 +18,19 @@ def test_echo_of_a_signal_is_no_second_request():
 
 def test_late_echo_finds_nobody_to_kill(monkeypatch):
     """As of a parent with many threads: the second signal comes when the step is over."""
-    monkeypatch.setattr(signals, "ECHO", 0.3)
+    monkeypatch.setattr(signals, "ECHO", 1.0)
     late = threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
-    with stop_requests() as requests:
-        signal.raise_signal(signal.SIGTERM)
-        late.start()
+    too_late = []
+    found = signal.signal(signal.SIGTERM, lambda *_: too_late.append(True))  # else it would end the tests
+    try:
+        with stop_requests() as requests:
+            signal.raise_signal(signal.SIGTERM)
+            late.start()
+        late.join()
+    finally:
+        signal.signal(signal.SIGTERM, found)
     assert requests == [signal.SIGTERM]
-    assert not late.is_alive()
+    assert too_late == []
 
 
 def test_second_request_is_not_delayed(monkeypatch):

@@ -80,6 +80,25 @@ def test_own_columns_and_success_are_logged(straight):
     assert b"eval/success_rate" in content
 
 
+def test_columns_are_the_means_and_the_spread_of_what_was_told(tmp_path):
+    run, expected, trained = bisac.start(Arm(), out=tmp_path / "run", **QUIET | {"eval_episodes": 3}), [], []
+
+    def watch():
+        for event in run:
+            if isinstance(event, bisac.EpisodeEnded):
+                trained.append(bool(event.info["is_success"]))
+            if isinstance(event, bisac.Evaluated):
+                expected.append((np.mean(trained), np.mean(event.successes), np.std(event.returns)))
+                trained.clear()
+
+    with pytest.warns(UserWarning, match="take turns with training"):
+        watch()
+    names = ("success_rate", "eval_success_rate", "eval_return_std")
+    found = [[row[name] for name in names] for row in rows_of(run.folder)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert len({rate for rate, *_ in expected} - {0.5}) > 0  # else failures could have been counted
+
+
 def test_evaluation_waits_for_the_episode_to_end(straight):
     run, env = straight
     rows = rows_of(run.folder)

@@ -24,6 +24,15 @@ def test_run_whose_log_is_damaged_is_gone_on_with(damage, tmp_path):
     assert progress_of(planned) == RunProgress(0, 0.0, None, None, False)
 
 
+def test_the_pace_is_that_of_the_last_five_rows(tmp_path):
+    planned = next(PLAN.runs(tmp_path))
+    pretend(planned, 0)
+    times = [(10, 100.0), (20, 200.0), (30, 210.0), (40, 220.0), (50, 230.0), (60, 240.0), (70, 245.0)]
+    lines = [f"{step},{seconds},1.0\n" for step, seconds in times]
+    (planned.folder / "progress.csv").write_text("".join(["step,wall_time,eval_return\n", *lines]))
+    assert progress_of(planned).rate == pytest.approx((70 - 20) / (245 - 200))
+
+
 def test_remaining_time_is_what_steps_cost_so_far(tmp_path):
     runs = list(PLAN.runs(tmp_path))
     told = {run.folder: progress_of(run) for run in runs}

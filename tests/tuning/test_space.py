@@ -44,10 +44,18 @@ def test_fixed_settings_are_left_out_and_typed_ones_come_in():
     assert space["critic_lr"] == Range(1e-5, 1e-2, log=True)
 
 
+def test_a_range_of_whole_numbers_has_no_others():
+    whole = Range(64, 256, whole=True)
+    assert [value for value in (64, 100, 0.5, 100.5, 300) if value in whole] == [64, 100]
+    assert 0.2 in Range(0, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("batch_size=64:256", Range(64, 256, whole=True)),
+        ("gamma=0:1", Range(0, 1)),
+        ("policy_delay=1:4", Range(1, 4, whole=True)),
         ("hidden=64x64,128", Choice(((64, 64), (128,)))),
         ("actor-lr=1e-4:1e-3", Range(1e-4, 1e-3)),
         ("normalise_observations=true,false", Choice((True, False))),

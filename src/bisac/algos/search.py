@@ -33,7 +33,7 @@ class Range:
             raise BisacError(f"a range of ratios (log) begins above 0, not at {self.low}.")
 
     def __contains__(self, value: Any) -> bool:
-        return isinstance(value, int | float) and self.low <= value <= self.high
+        return isinstance(value, int if self.whole else int | float) and self.low <= value <= self.high
 
     @property
     def samples(self) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ def run_list(arguments: list[str], console: Console) -> int:
         return 0
     algorithms = Table("algorithm", "what it does", title="Algorithms (--algo)", title_justify="left", box=None)
     for name, kind in REGISTRY.items():
-        algorithms.add_row(f"[bold]{name}[/]", (kind.__doc__ or "").splitlines()[0])
+        algorithms.add_row(f"[bold]{escape(name)}[/]", escape(next(iter((kind.__doc__ or "").splitlines()), "")))
     tasks = Table("task", "simulator", "preset", title="The paper's tasks", title_justify="left", box=None)
     for name, simulator in PAPER_TASKS.items():
         tasks.add_row(f"[bold]{name}[/]", simulator, _presets_of(name))

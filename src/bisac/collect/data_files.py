@@ -51,7 +51,7 @@ def _hdf5(path: Path) -> Dataset:
     try:
         import h5py
     except ImportError as error:
-        raise BisacError(f"{path} needs h5py: pip install 'bisac[data]'.") from error
+        raise BisacError(f"{path} needs h5py: in bisac's folder, pip install '.[data]'.") from error
     try:
         with h5py.File(path, "r") as file:
             return _named({name: part for name, part in file.items() if isinstance(part, h5py.Dataset)}, path)
@@ -77,7 +77,8 @@ def _minari(where: str) -> Dataset:
         import minari
     except ImportError as error:
         raise BisacError(
-            f"there is no file {where}; if it is a Minari data set, install what reads it: pip install 'bisac[data]'."
+            f"there is no file {where}; if it is a Minari data set, install what reads it: in bisac's "
+            f"folder, pip install '.[data]'."
         ) from error
     try:
         episodes = list(minari.load_dataset(where).iterate_episodes())
@@ -86,8 +87,9 @@ def _minari(where: str) -> Dataset:
             f"there is neither a file nor a local Minari data set {where} ({error}); 'minari download {where}' fetches "
             f"what Minari has."
         ) from error
-    if any(not isinstance(episode.observations, np.ndarray) for episode in episodes):
-        raise BisacError(f"{where} has observations of several parts; flatten them, and give arrays instead.")
+    for name in ("observations", "actions"):
+        if any(not isinstance(getattr(episode, name), np.ndarray) for episode in episodes):
+            raise BisacError(f"{where} has {name} of several parts; flatten them, and give arrays instead.")
 
     def joined(part: Callable[[Any], np.ndarray]) -> np.ndarray:
         return np.concatenate([part(episode) for episode in episodes]) if episodes else np.empty(0)

@@ -1,5 +1,6 @@
 """What a terminal shows of a run, from its events."""
 
+import shlex
 import time
 import warnings
 
@@ -108,6 +109,7 @@ class RunDisplay:
 def show_outcome(outcome: Outcome, console: Console) -> None:
     """Print the summary of a run that stopped, and what to type next."""
     rows, folder, curve = outcome.rows, *(escape(str(path)) for path in (outcome.folder.path, outcome.folder.curve))
+    typed = escape(shlex.quote(str(outcome.folder.path)))
     evaluated = [
         (average, row["eval_return_std"], row["step"])
         for row in rows
@@ -115,7 +117,7 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
     ]
     lines = []
     if outcome.stopped_by is not None:
-        go_on = f"and saved; go on with:  bisac resume {folder}"
+        go_on = f"and saved; go on with:  bisac resume {typed}"
         lines.append(f"[yellow]stopped early[/] {go_on if outcome.resumable else 'without a checkpoint to go on from'}")
     if evaluated:
         final, spread, step = evaluated[-1]
@@ -129,6 +131,6 @@ def show_outcome(outcome: Outcome, console: Console) -> None:
             lines.append(f"solved        {verdict}")
     lines.append(f"run folder    {folder}")
     lines.append(f"curve         {curve}")
-    lines.append(f"next          bisac eval {folder} --episodes 20 --video")
+    lines.append(f"next          bisac eval {typed} --episodes 20 --video")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

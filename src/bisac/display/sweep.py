@@ -1,5 +1,6 @@
 """What a user sees of a sweep and of its report in the terminal; it only shows events and numbers."""
 
+import shlex
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -101,7 +102,7 @@ def show_sweep_outcome(
         lines.append("[yellow]stopped early[/] and saved")
     if len(outcome.complete) < len(runs):
         lines.append(f"go on with    {escape(again)}")
-    lines.append(f"next          bisac report {escape(out)}")
+    lines.append(f"next          bisac report {escape(shlex.quote(out))}")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 

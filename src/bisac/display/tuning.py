@@ -1,5 +1,6 @@
 """What a user sees of a search for hyperparameters in the terminal; it only shows events and numbers."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def show_trials(event: SearchEvent, watch: Watch) -> None:
         case SearchProgressed():
             top = f"; best {event.best.score:,.1f} ({trial_name(event.best.number)})" if event.best else ""
             summary = f"{event.done} of {event.wanted} trials done, {len(event.running)} running{top}"
-            watch.tell_whole(summary, lambda: _table(event))
+            watch.tell_whole(summary, lambda: _table(event, watch.console.height))
         case SearchFinished():
             pass
 
@@ -62,10 +63,10 @@ def _ended(event: TrialEnded) -> str:
             return f"{name}: stopped at {event.progress.step:,} steps"
 
 
-def _table(event: SearchProgressed) -> Table:
-    """Return the trials at work."""
+def _table(event: SearchProgressed, height: int) -> Table:
+    """Return the trials at work, as many as a terminal of that height has room for."""
     table = Table("trial", "", "step", "return", "steps/s", box=None, pad_edge=False)
-    for number, told in event.running.items():
+    for number, told in list(event.running.items())[: max(4, height - 6)]:
         shown = "" if told.eval_return is None else f"{told.eval_return:,.1f}"
         bar, rate = ProgressBar(event.steps, told.step, width=20), f"{told.rate:,.0f}" if told.rate else ""
         table.add_row(trial_name(number), bar, f"{told.step:,}", shown, rate)
@@ -90,7 +91,7 @@ def show_search_outcome(
         values = ", ".join(f"{name} {_number(value)}" for name, value in outcome.best.values.items())
         lines.append(f"best          {trial_name(outcome.best.number)}, {outcome.best.score:,.1f}: {escape(values)}")
         lines.append(f"page          {escape(str(page))}")
-        lines.append(f"next          bisac train --config {escape(str(out / BEST))} --seed 100")
+        lines.append(f"next          bisac train --config {escape(shlex.quote(str(out / BEST)))} --seed 100")
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 

@@ -12,13 +12,13 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
+from bisac.algos import REGISTRY
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
+from bisac.plotting.looks import Look, assign_looks
 from bisac.plotting.statistics import Band, bootstrap, interquartile_mean, on_common_steps, plain_mean
 from bisac.plotting.style import (
     COLOURS,
-    LABELS,
-    LINE_STYLES,
     LineStyle,
     beside,
     drawing,
@@ -26,6 +26,7 @@ from bisac.plotting.style import (
     rendered,
     thousands,
 )
+from bisac.runs.demos import DIGEST
 from bisac.sweeps.folders import Evaluations, find_runs, read_evaluations
 from bisac.validate import require
 
@@ -66,6 +67,8 @@ class SetupCurve:
     """The algorithm with its variant, as `style.COLOURS` names it."""
     label: str
     """What the legend calls it."""
+    look: Look
+    """The look of its algorithm."""
     seeds: list[int]
     """The seeds of the runs."""
     steps: Float[np.ndarray, "step"]
@@ -85,10 +88,13 @@ def read_run(path: Path) -> FoundRun:
     try:
         algo, hyperparameters, run = config["algo"], dict(config["hyperparameters"]), dict(config["run"])
         hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": run.get("env_arg", [])}
+        hyperparameters |= {name: run.get(name) for name in ("init", "with_replay")}
+        hyperparameters["demos"] = run.get("demos") and f"{Path(run['demos']).name} {config.get(DIGEST, '')[:8]}"
         task, seed = str(config["env"]), int(run["seed"])
     except (KeyError, TypeError, ValueError) as error:
         raise BisacError(f"{path} is not a run folder of this bisac: {error!r}.") from error
-    if (name := variant(algo, hyperparameters)) not in COLOURS:
+    name = variant(algo, hyperparameters)
+    if name not in COLOURS and algo not in REGISTRY:
         raise BisacError(f"{path} is of an algorithm that this bisac does not know: '{algo}'.")
     if not len(evaluations):
         raise BisacError(f"{path} has no evaluation yet; wait for its first.")
@@ -108,7 +114,9 @@ def variant(algo: str, hyperparameters: dict[str, Any]) -> str:
 def setup_curves(runs: list[FoundRun]) -> list[SetupCurve]:
     """Return a curve for each setup: its seeds together, at the steps at which all of them are known."""
     curves = []
-    in_order = sorted(runs, key=lambda r: (r.task, list(COLOURS).index(r.algo), r.settings, r.seed))
+    rank = [*COLOURS, *sorted({run.algo for run in runs} - COLOURS.keys())]
+    looks = assign_looks((algo,) for algo in rank)
+    in_order = sorted(runs, key=lambda r: (r.task, rank.index(r.algo), r.settings, r.seed))
     for (task, algo), same in groupby(in_order, key=lambda r: (r.task, r.algo)):
         setups = [list(members) for _, members in groupby(same, key=lambda r: r.settings)]
         for members in setups:
@@ -122,8 +130,8 @@ def setup_curves(runs: list[FoundRun]) -> list[SetupCurve]:
                 raise BisacError(
                     f"the runs of {algo} on {task} were evaluated at no common stretch of steps; draw them apart."
                 )
-            label = LABELS[algo] + _difference(members[0], [others[0] for others in setups])
-            curves.append(SetupCurve(task, algo, label, seeds, steps, returns))
+            label = looks[algo].label + _difference(members[0], [others[0] for others in setups])
+            curves.append(SetupCurve(task, algo, label, looks[algo], seeds, steps, returns))
     return curves
 
 
@@ -166,7 +174,8 @@ class CurvesFigure(PaperFigure):
     def _numbers(self, curve: SetupCurve, band: Band) -> dict[str, Any]:
         low, high = band.interval or (None, None)
         steps = curve.steps.astype(int)
-        return vars(curve) | {"steps": steps, self.statistic: band.values, "low": low, "high": high}
+        told = {name: value for name, value in vars(curve).items() if name != "look"}
+        return told | {"steps": steps, self.statistic: band.values, "low": low, "high": high}
 
 
 def _sentence(curve: SetupCurve, band: Band) -> str:
@@ -193,7 +202,7 @@ def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
                     _draw_curve(axes, curve, band, styles[curve.label])
             axes.set(title=literal(task), xlabel="environment steps")
             axes.xaxis.set_major_formatter(thousands)
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "\N{MINUS SIGN}"))
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "\N{MINUS SIGN}"))
         for axes in panels[::columns]:
             axes.set_ylabel("return per episode")
         lines = {text: line for axes in panels for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
@@ -203,11 +212,11 @@ def _draw(curves: list[SetupCurve], bands: list[Band]) -> dict[str, bytes]:
 
 
 def _draw_curve(axes: "Axes", curve: SetupCurve, band: Band, style: LineStyle) -> None:
-    colour = COLOURS[curve.algo]
+    colour = curve.look.colour
     if band.interval:
         axes.fill_between(curve.steps, *band.interval, color=colour, alpha=0.18, lw=0)
     marker = "o" if len(curve.steps) == 1 else ""
-    axes.plot(curve.steps, band.values, marker=marker, color=colour, ls=style, label=curve.label)
+    axes.plot(curve.steps, band.values, marker=marker, color=colour, ls=style, label=literal(curve.label))
 
 
 def _line_styles(curves: list[SetupCurve]) -> dict[str, LineStyle]:
@@ -215,5 +224,6 @@ def _line_styles(curves: list[SetupCurve]) -> dict[str, LineStyle]:
     styles: dict[str, LineStyle] = {}
     for algo in dict.fromkeys(curve.algo for curve in curves):
         labels = sorted({curve.label for curve in curves if curve.algo == algo})  # the plain label comes first
-        styles |= {label: LINE_STYLES[algo] if i == 0 else (0, (1.0 + i, 1.0)) for i, label in enumerate(labels)}
+        line = next(curve.look.line for curve in curves if curve.algo == algo)
+        styles |= {label: line if i == 0 else (0, (1.0 + i, 1.0)) for i, label in enumerate(labels)}
     return styles

@@ -22,7 +22,7 @@ from bisac.figures.panels import (
 )
 from bisac.figures.sources import Source, read_sources
 from bisac.ops.quadrature import Grid
-from bisac.plotting.style import COLOURS, drawing, rendered
+from bisac.plotting.style import COLOURS, drawing, literal, rendered
 from bisac.validate import require
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class MarginalsFigure(PaperFigure):
             panels = figure.subplots(len(sources), len(widths), squeeze=False, width_ratios=widths)
             for row, source, one, m, n in zip(panels, sources, compared, of, numbers, strict=True):
                 _draw_median_state(row[:shown], one, grid)
-                row[0].set_ylabel(f"{source.label}\ndensity", fontsize=7.5)
+                row[0].set_ylabel(f"{literal(source.label)}\ndensity", fontsize=7.5)
                 _draw_moments(row[shown : shown + 2], m, n["over_all"])
                 _draw_parts(row[-1], n["std_over_actions"])
             for i, axes in enumerate(panels[0, :shown]):

@@ -53,7 +53,8 @@ def one_step_policies(
 ) -> TanhGaussian:
     """Return all of `POLICIES` but the last, stacked on the leading axis.
 
-    Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser.
+    Critic and temperature stay as they are. The steps are those of the checkpoint's own optimiser, of a normalised
+    actor as it acts: with its running moments, not with those of the batch.
     """
     critic, alpha = divided(state), state.alpha
     optimiser = algo.adam(algo.actor_lr, number(algo.policy_delay))

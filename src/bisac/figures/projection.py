@@ -27,7 +27,7 @@ from bisac.figures.panels import draw_against, draw_truth, fit_to, normal_densit
 from bisac.figures.sources import Source, read_sources
 from bisac.ops.gaussian import TanhGaussian
 from bisac.ops.quadrature import Grid
-from bisac.plotting.style import COLOURS, LINE_STYLES, drawing, rendered
+from bisac.plotting.style import COLOURS, LINE_STYLES, drawing, literal, rendered
 from bisac.validate import require
 
 LEAST_SHOWN = 0.01
@@ -120,7 +120,7 @@ class ProjectionFigure(PaperFigure):
             panels = figure.subplots(len(sources), dims + 2, squeeze=False)
             for row, source, policy, one, n in zip(panels, sources, policies, found, numbers, strict=True):
                 _draw_median_state(row[:dims], policy, one, grid)
-                row[0].set_ylabel(f"{source.label}\ndensity", fontsize=7.5)
+                row[0].set_ylabel(f"{literal(source.label)}\ndensity", fontsize=7.5)
                 for axes, name, values in zip(
                     row[dims:], ("kl_q_pi", "kl_pi_q"), (one.forward, one.reverse), strict=True
                 ):

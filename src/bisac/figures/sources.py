@@ -104,6 +104,9 @@ def read_sources(runs: tuple[Path, ...], command: str) -> list[Source]:
     tasks = sorted({one.spec.env_id for one in learned})
     if len(tasks) > 1:
         raise BisacError(f"the runs are of different tasks ({', '.join(tasks)}); draw a figure for each.")
+    sizes = sorted({one.spec.action_dim for one in learned})
+    if len(sizes) > 1:
+        raise BisacError(f"the runs have {' and '.join(map(str, sizes))} action dimensions; draw a figure for each.")
     labels = [
         f"{division(critic)}, {checkpoint.step:,} steps" for critic, (_, checkpoint) in zip(critics, found, strict=True)
     ]

@@ -5,6 +5,7 @@ It is text made of facts. Where they come from is not known here.
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +163,7 @@ def _training(facts: Facts) -> str:
     if not config:
         return "## Training\n\nOnly the policy file was at hand: how it was trained is not known."
     versions, run = config.get("versions", {}), config.get("run", {})
-    command = " ".join(map(str, config.get("command", [])))
+    command = shlex.join(map(str, config.get("command", [])))
     told = {
         "command": _code(command) if command else None,
         "version": _prose(", ".join(f"{name} {versions.get(name)}" for name in ("bisac", "jax", "gymnasium"))),

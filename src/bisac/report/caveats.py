@@ -34,7 +34,7 @@ def caveats(analysis: Analysis) -> Iterator[str]:
         names = [f"{analysis.looks[name].label} {taken:,}" for name, taken in longer.items()]
         yield (
             f"<b>More steps than planned</b>: {escape('; '.join(names))}. What learns from rollouts ends with a whole "
-            f"one, and is evaluated after rollouts only."
+            f"one, and is evaluated after rollouts only. Of a run that was extended, what was planned makes the score."
         )
 
 

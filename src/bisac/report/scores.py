@@ -17,5 +17,9 @@ def steps_to_reach(
 
 
 def final_score(run: SweptRun) -> float:
-    """Return the score of a complete run at its end: the mean of the evaluations in the last tenth of its training."""
-    return float(running_score(run.evaluations.steps, run.evaluations.returns, run.budget)[-1])
+    """Return the score of a complete run at its end: the mean of the evaluations in the last tenth of its training.
+
+    The end is the first evaluation with all planned steps taken: what comes after it in a longer run does not count.
+    """
+    end = min(int(np.searchsorted(run.evaluations.steps, run.budget)), len(run.evaluations.steps) - 1)
+    return float(running_score(run.evaluations.steps, run.evaluations.returns, run.budget)[end])

@@ -9,6 +9,7 @@ from typing import Any
 from bisac.plotting.statistics import Estimate
 from bisac.report.analysis import Analysis, TaskResult
 from bisac.report.scores import final_score
+from bisac.report.words import decimals
 
 TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     c: f"\\{c}" for c in "_%&#${}"
@@ -104,13 +105,14 @@ def to_latex(analysis: Analysis) -> str:
 def _cell(result: TaskResult | None) -> str:
     if result is None:
         return "--"
-    value = f"{result.score.value:.1f}"
+    digits = f".{decimals(result.score, 1)}f"
+    value = f"{result.score.value:{digits}}"
     if result.difference and result.difference.establishes(0.0):
         value = f"\\textbf{{{value}}}"
     if result.score.interval is None:
         return f"{value} (one seed)"
     low, high = result.score.interval
-    return f"{value} {{\\scriptsize [{low:.1f}, {high:.1f}]}}"
+    return f"{value} {{\\scriptsize [{low:{digits}}, {high:{digits}}]}}"
 
 
 def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:

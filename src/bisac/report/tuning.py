@@ -78,7 +78,8 @@ def _best_table(tuning: Tuning, top: Trial, trials: Sequence[Trial], out: Path) 
         f"<td>{escape(str(tuning.space[name]))}</td></tr>"
         for name, value in top.values.items()
     )
-    first = next((trial for trial in trials if trial.number == 0 and trial.score is not None), None)
+    scored = (trial for trial in trials if trial.number == 0 and trial.score is not None)
+    first = next((trial for trial in scored if all(default[n] == value for n, value in trial.values.items())), None)
     beside = f"; the first trial, with the defaults, scored {first.score:,.1f}" if first and first is not top else ""
     said = f"{trial_name(top.number)} scored {top.score:,.1f}{beside}. best.toml holds its settings."
     head = "<tr><th>setting</th><th>best trial</th><th>default</th><th>searched</th></tr>"

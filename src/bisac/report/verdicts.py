@@ -4,7 +4,7 @@ import math
 from html import escape
 
 from bisac.report.analysis import Aggregate, Analysis, TaskResult
-from bisac.report.words import plural, side, with_interval
+from bisac.report.words import decimals, plural, side, with_interval
 
 
 def findings(analysis: Analysis) -> str:
@@ -46,7 +46,7 @@ def _matrix(analysis: Analysis) -> str:
 def _matrix_cell(result: TaskResult | None, reference: str) -> str:
     if result is None or result.difference is None:
         return f"<td>no complete run{f' of {reference}' if result else ''}</td>"
-    difference = with_interval(result.difference, "+,.0f")
+    difference = with_interval(result.difference, f"+,.{decimals(result.difference)}f")
     seeds = plural("seed", result.difference.seeds)
     return f'<td class="{side(result.difference)}">{difference}<br><small>{seeds}</small></td>'
 
@@ -68,8 +68,8 @@ def _row(result: TaskResult, analysis: Analysis) -> str:
         escape(result.env),
         escape(analysis.looks[result.contestant].label),
         f"{result.seeds}" + (f" <small>of {result.planned}</small>" if result.seeds < result.planned else ""),
-        with_interval(result.score, ",.1f") + _success(result),
-        *_compared(result, analysis, "+,.1f"),
+        with_interval(result.score, f",.{decimals(result.score, 1)}f") + _success(result),
+        *_compared(result, analysis, f"+,.{decimals(result.difference or result.score, 1)}f"),
         f"{steps} <small>{reached}/{result.seeds}</small>" if result.reached else "",
         f"{result.median_seconds / 60:,.1f}",
     ]

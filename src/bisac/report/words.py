@@ -1,5 +1,6 @@
 """How a report's numbers are put into words: counts, intervals, verdicts, settings."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -26,6 +27,12 @@ def with_interval(estimate: Estimate, digits: str) -> str:
         return f"{estimate.value:{digits}} <small>[no interval]</small>"
     low, high = estimate.interval
     return f"{estimate.value:{digits}} <small>[{low:{digits}}, {high:{digits}}]</small>"
+
+
+def decimals(estimate: Estimate, least: int = 0) -> int:
+    """Return how many digits after the point an estimate needs, so that three of its largest number are seen."""
+    size = max(map(abs, (estimate.value, *(estimate.interval or ()))))
+    return max(least, min(4, 2 - math.floor(math.log10(size)))) if 0.0 < size < math.inf else least
 
 
 def side(difference: Estimate) -> str:

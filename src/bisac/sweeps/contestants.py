@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from bisac.algos import REGISTRY, make_algorithm
 from bisac.errors import BisacError
@@ -72,6 +73,16 @@ def _choices(kind: type) -> dict[str, list[Any]]:
     """Return the words that each hyperparameter of an algorithm may be, by its name."""
     hints = get_type_hints(kind)
     return {field.name: _words(hints[field.name]) for field in dataclasses.fields(kind)}
+
+
+def kinds_of(algo: str, name: str) -> list[Any]:
+    """Return the types that a hyperparameter's value may have."""
+
+    def flat(hint: Any) -> list[Any]:
+        several = get_origin(hint) in (Union, UnionType)
+        return [kind for part in get_args(hint) for kind in flat(part)] if several else [hint]
+
+    return flat(get_type_hints(REGISTRY[algo])[name])
 
 
 def _words(hint: Any) -> list[Any]:

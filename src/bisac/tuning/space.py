@@ -7,7 +7,7 @@ from typing import Any
 from bisac.algos import Algorithm
 from bisac.algos.search import SEARCH, Choice, Dimension, Range
 from bisac.errors import BisacError
-from bisac.sweeps.contestants import fields_of, read_named, read_value
+from bisac.sweeps.contestants import fields_of, kinds_of, read_named, read_value
 
 Space = dict[str, Dimension]
 """Where to look for each hyperparameter, by its name."""
@@ -52,8 +52,7 @@ def parse_dimension(algo: str, text: str) -> tuple[str, Dimension]:
         ends = [read_value(algo, name, end) for end in (low, high)]
         if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
             raise BisacError(f"a range has numbers at its ends, not {low} and {high}.")
-        whole = isinstance(fields_of(algo)[name], int) or all(isinstance(end, int) for end in ends)
-        return name, Range(*ends, log=bool(rest), whole=whole)
+        return name, Range(*ends, log=bool(rest), whole=float not in kinds_of(algo, name))
     except BisacError as error:
         raise BisacError(f"--search {text}: {error}") from error
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bisac.envs.host.backends import Replay, Steps
 from bisac.envs.task import Task
-from bisac.errors import BisacError, did_you_mean
+from bisac.errors import BisacError, did_you_mean, reason
 from bisac.types import Spec
 
 
@@ -65,8 +65,8 @@ class EnvPoolBackend:
         try:
             spec = self._envpool.make_spec(self._id, **self._task.kwargs)
         except Exception as error:  # whatever its bindings make of arguments that they do not take
-            args, cause = ", ".join(self._task.args), str(error).splitlines()[0].rstrip(".:")
-            raise BisacError(f"EnvPool cannot make '{self._id}' with {args}: {cause}.") from error
+            args = ", ".join(self._task.args)
+            raise BisacError(f"EnvPool cannot make '{self._id}' with {args}: {reason(error)}.") from error
         actions = spec.action_space
         low, high = (tuple(float(v) for v in np.asarray(bound, np.float32)) for bound in (actions.low, actions.high))
         return Spec(self._id, int(np.prod(spec.observation_space.shape)), low, high, self._task.args)

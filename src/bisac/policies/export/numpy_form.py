@@ -17,7 +17,10 @@ def files(graph: Graph, metadata: dict[str, str], path: Path) -> dict[Path, byte
         raise BisacError(f"{path} must end in .npz; a .py of the same name is written beside it.")
     if not path.stem.isidentifier():
         raise BisacError(f"Python cannot import a file called {path.stem}.py; use letters, digits and _ only.")
-    return {path: packed(graph, metadata), path.with_suffix(".py"): Path(standalone.__file__).read_bytes()}
+    script, ours = path.with_suffix(".py"), Path(standalone.__file__).read_bytes()
+    if script.exists() and script.read_bytes().partition(b"\n")[0] != ours.partition(b"\n")[0]:
+        raise BisacError(f"{script} is not what bisac exported; move it away, or choose another file with --out.")
+    return {path: packed(graph, metadata), script: ours}
 
 
 def packed(graph: Graph, metadata: dict[str, str]) -> bytes:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bisac.errors import BisacError
+from bisac.errors import BisacError, reason
 from bisac.sweeps.engines.base import EndedProcess
 from bisac.sweeps.engines.local import start_process
 from bisac.sweeps.plan import PlannedRun
@@ -32,7 +32,8 @@ class RayEngine:
             with _deaf_to_sigterm():
                 self._ray.init(**where, log_to_driver=False, logging_level="warning")
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise BisacError(f"there is no Ray cluster at {address}: {str(error).splitlines()[0]}") from error
+            wrong = f"there is no Ray cluster at {address}" if address else "Ray cannot start on this machine"
+            raise BisacError(f"{wrong}: {reason(error)}.") from error
         # Ray would begin a task whose worker is lost again without a word; whoever watches the engine does it aloud.
         self._task: Any = self._ray.remote(num_cpus=cores, max_retries=0)(work)
         self._cores = cores
@@ -86,7 +87,7 @@ class RayEngine:
         except _lost(self._ray):
             return EndedProcess(run, None, "its worker was lost", lost=True)
         except self._ray.exceptions.RayError as error:  # bisac or the shared folder is missing on that node, say
-            return EndedProcess(run, None, f"Ray gave up on it: {str(error).strip().splitlines()[-1]}")
+            return EndedProcess(run, None, f"Ray gave up on it: {(str(error).strip() or repr(error)).splitlines()[-1]}")
 
 
 def work(folders: list[Path], arguments: tuple[str, ...], cores: int) -> int:
