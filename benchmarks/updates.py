@@ -29,6 +29,7 @@ from meter import versions
 ROOT = Path(__file__).parents[1]
 RUNS = {
     1.0: "normalised-256/{env}/sac",
+    0.5: "updates-per-step/{env}/utd2-delay3",
     0.25: "updates-per-step/{env}/utd4-delay3",
     0.125: "updates-per-step/{env}/utd8-delay3",
 }
