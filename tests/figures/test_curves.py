@@ -1,5 +1,6 @@
 """Learning curves of made-up runs."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -48,14 +49,22 @@ def test_seeds_are_grouped_and_setups_kept_apart(tmp_path):
     write_run(tmp_path / "wide", returns=(8.0,), critic="joint", gamma=0.9)
     made = make(tmp_path)
     groups = {group["label"]: group for group in made.numbers["groups"]}
-    assert set(groups) == {"SAC, gamma unset", "SAC, gamma 0.9", "SAC, VDN-a critic"}
-    assert groups["SAC, gamma unset"]["seeds"] == [0, 1, 2]
-    np.testing.assert_allclose(groups["SAC, gamma unset"]["mean"], [0.0, 20.0])
-    assert groups["SAC, gamma unset"]["low"][1] >= 10.0
+    assert set(groups) == {"SAC, gamma 0.99", "SAC, gamma 0.9", "SAC, VDN-a critic"}
+    assert groups["SAC, gamma 0.99"]["seeds"] == [0, 1, 2]
+    np.testing.assert_allclose(groups["SAC, gamma 0.99"]["mean"], [0.0, 20.0])
+    assert groups["SAC, gamma 0.99"]["low"][1] >= 10.0
     assert groups["SAC, VDN-a critic"]["low"] is None
     assert any("1 seed, so no band" in line for line in made.summary)
     assert made.pictures["png"].startswith(b"\x89PNG")
     assert made.pictures["pdf"].startswith(b"%PDF")
+
+
+def test_runs_of_earlier_versions_meet_those_of_today(tmp_path):
+    write_run(tmp_path / "old", seed=0, critic_norm="batch")
+    today = json.loads(json.dumps(dataclasses.asdict(SAC().settled())))
+    write_run(tmp_path / "new", seed=1, **today)
+    (group,) = make(tmp_path).numbers["groups"]
+    assert (group["label"], group["seeds"]) == ("SAC", [0, 1])
 
 
 def test_runs_that_began_from_another_are_a_line_of_their_own(tmp_path):

@@ -3,6 +3,7 @@
 Runs are grouped by what their config.json says, so that any folders of runs will do; no sweep's record is needed.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import tyro
 from jaxtyping import Float
 
-from bisac.algos import REGISTRY
+from bisac.algos import REGISTRY, algorithm_from_json
 from bisac.errors import BisacError
 from bisac.figures.base import Made, PaperFigure, Tell
 from bisac.plotting.looks import Look, assign_looks
@@ -86,9 +87,10 @@ def read_run(path: Path) -> FoundRun:
     evaluations = read_evaluations(path)
     config = evaluations.config
     try:
-        algo, hyperparameters, run = config["algo"], dict(config["hyperparameters"]), dict(config["run"])
-        hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": run.get("env_arg", [])}
-        hyperparameters |= {name: run.get(name) for name in ("init", "with_replay")}
+        algo, run = config["algo"], dict(config["run"])
+        hyperparameters = _filled(algo, dict(config["hyperparameters"]), config.get("algo_module"))
+        hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": tuple(run.get("env_arg", ()))}
+        hyperparameters |= {"init": run.get("init"), "with_replay": run.get("with_replay", False)}
         hyperparameters["demos"] = run.get("demos") and f"{Path(run['demos']).name} {config.get(DIGEST, '')[:8]}"
         task, seed = str(config["env"]), int(run["seed"])
     except (KeyError, TypeError, ValueError) as error:
@@ -98,8 +100,21 @@ def read_run(path: Path) -> FoundRun:
         raise BisacError(f"{path} is of an algorithm that this bisac does not know: '{algo}'.")
     if not len(evaluations):
         raise BisacError(f"{path} has no evaluation yet; wait for its first.")
-    settings = tuple(sorted((name, str(value)) for name, value in hyperparameters.items()))
+    settings = tuple(sorted((name, _told(value)) for name, value in hyperparameters.items()))
     return FoundRun(path, task, name, settings, seed, evaluations)
+
+
+def _filled(algo: str, hyperparameters: dict[str, Any], module: str | None) -> dict[str, Any]:
+    """Return hyperparameters with those that are younger than the file that has them: so old runs and new ones meet."""
+    try:
+        return dataclasses.asdict(algorithm_from_json(algo, hyperparameters, module))
+    except BisacError:  # some of them are gone since
+        return hyperparameters
+
+
+def _told(value: Any) -> str:
+    """Return a setting's value as a label tells it."""
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def variant(algo: str, hyperparameters: dict[str, Any]) -> str:
