@@ -34,7 +34,6 @@ def test_what_is_not_known_is_told_with_what_is(algo, hyperparameters, sentence)
     [
         ("bisac", {"patience": 2**31}, "--patience must be below 2,147,483,648, got 2147483648"),
         ("sac", {"policy_delay": 3 * 10**9}, "--policy-delay must be below"),
-        ("sac", {"hidden": (64, 2**31)}, "--hidden must be below"),
         ("sac", {"utd": 1e10}, "--utd must be positive, and 1,000 at most"),
         ("bisac", {"epsilon": 10**400}, "--epsilon must be below"),
         ("bisac", {"epsilon_half_life": 10**10}, "--epsilon-half-life must be below"),

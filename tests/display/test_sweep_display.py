@@ -74,5 +74,5 @@ def test_what_was_typed_is_shown_as_it_was(tmp_path, capsys):
     runs, again = list(PLAN.runs(tmp_path)), "bisac sweep --actor-lr linear:1:100:200 --out '[b]'"
     show_sweep_outcome(SweepFinished([], {}, None), runs, "[b]", again, open_console())
     assert capsys.readouterr().out == (
-        f"0 of 4 runs complete in [b]\ngo on with    {again}\nnext          bisac report [b]\n"
+        f"0 of 4 runs complete in [b]\ngo on with    {again}\nnext          bisac report '[b]'\n"
     )

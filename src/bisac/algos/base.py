@@ -43,7 +43,7 @@ class Algorithm(ABC, Generic[State]):
 
     def __post_init__(self):
         require_types(self)
-        whole = (field.name for field in dataclasses.fields(self) if _is_whole(getattr(self, field.name)))
+        whole = (field.name for field in dataclasses.fields(self) if isinstance(getattr(self, field.name), int))
         require(self, f"below {2**31:,}", lambda v: v < 2**31, *whole)  # the machine's whole numbers end there
         require(self, "in [0, 1]", lambda v: 0.0 <= v <= 1.0, "gamma")
 
@@ -197,12 +197,6 @@ class OnPolicy(Algorithm[State]):
     def step_of(self, update: int, num_envs: int) -> int:
         """Return the step at which the rollout of that number ends, which is when it is learned from."""
         return update * self.length(num_envs) * num_envs
-
-
-def _is_whole(value: Any) -> bool:
-    """Return whether a hyperparameter is a whole number, or several."""
-    values = value if isinstance(value, tuple) else (value,)
-    return bool(values) and all(isinstance(v, int) for v in values)
 
 
 Number = TypeVar("Number", int, float)
