@@ -34,6 +34,10 @@ def test_flags_of_a_file_are_those_of_the_command_line(written):
     path_without_env = written("steps = 100\n", "plain.toml")
     command, _ = parse_train(["--seed", "1", "Hopper-v5", "--config", path_without_env])
     assert (command.env, command.run.seed, command.run.steps) == ("Hopper-v5", 1, 100)
+    before = ["--normalise-observations", "--hidden", "8", "9", "--env-arg", "c=3", "--seed=2", "Ant-v5"]
+    command, _ = parse_train([*before, "--steps", "9", "--config", path])  # whose own task is another
+    assert (command.env, command.run.seed, command.run.steps) == ("Ant-v5", 2, 9)
+    assert (command.hyperparameters.hidden, command.run.env_arg) == ((8, 9), ("a=1", "b=2", "c=3"))
     command, _ = parse_train(["Walker2d-v5", f"--config={path}", "--steps", "7", "--hidden", "8"])
     assert (command.env, command.run.steps, command.hyperparameters.hidden) == ("Walker2d-v5", 7, (8,))
 

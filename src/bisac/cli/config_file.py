@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,25 @@ def with_config(arguments: list[str]) -> list[str]:
             raise BisacError(f"{path}: there is no flag '{key}' of bisac train{did_you_mean(key, defaults)}")
     env = values.pop("env", None)
     flags = [word for key, value in values.items() for word in _words(path, key, value, defaults[key])]
-    if typed and not typed[0].startswith("-"):
-        return [typed[0], *flags, *typed[1:]]
+    if (place := _place_of_env(typed, defaults)) is not None:
+        env = typed.pop(place)
     return [*([] if env is None else [str(env)]), *flags, *typed]
+
+
+def _place_of_env(typed: list[str], defaults: dict[str, Any]) -> int | None:
+    """Return which of the words is the task: the first that is neither a flag nor a flag's value."""
+    takes = 0.0  # words that the flag before may still take
+    for place, word in enumerate(typed):
+        if word.startswith("--"):
+            name, assigned, _ = word.removeprefix("--").replace("-", "_").partition("=")
+            default = defaults.get(name, defaults.get(name.removeprefix("no_")))
+            several = isinstance(default, tuple) and name != "env_arg"
+            takes = 0.0 if assigned or isinstance(default, bool) else math.inf if several else 1.0
+        elif takes:
+            takes -= 1.0
+        else:
+            return place
+    return None
 
 
 def _without_config(arguments: list[str]) -> list[str]:
