@@ -17,6 +17,9 @@ EVALUATION_STREAM, HELD_OUT_STREAM = 2**31, 2**31 + 1
 MOST_STEPS = 100_000
 """Steps of an evaluation's episode after which it is given up: it would be waited for in vain."""
 
+MOST_EPISODES = 1_000_000
+"""Episodes of an evaluation: more are a typing error, and would fill the memory with their seeds."""
+
 MOST_COPIES = 100
 """Environments of an evaluation: each takes memory, and a while to be made."""
 
@@ -48,6 +51,8 @@ class Evaluator:
     """The environments of an evaluation, made once."""
 
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
+        if episodes > MOST_EPISODES:
+            raise BisacError(f"an evaluation has {MOST_EPISODES:,} episodes at most; ask for fewer.")
         copies = 1 if task.is_single else min(episodes, MOST_COPIES)
         self.envs: list[Env] = [task.make() for _ in range(copies)]
         self.spec = task.spec(self.envs[0])
