@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import UseAppendAction, arg
 
 from bisac.algos import Algorithm
+from bisac.collect.evaluate import MOST_EPISODES
 from bisac.envs.host.backends import BackendName
 from bisac.errors import BisacError
 from bisac.validate import require, require_types, take_whole_numbers
@@ -62,7 +63,8 @@ class Settings(SharedSettings):
     def __post_init__(self):
         take_whole_numbers(self, "steps", "seed", "num_envs", "eval_every", "eval_episodes", "checkpoint_every")
         require_types(self)
-        require(self, "at least 1", lambda v: v >= 1, "steps", "eval_episodes")
+        require(self, "at least 1", lambda v: v >= 1, "steps")
+        require(self, f"from 1 to {MOST_EPISODES:,}", lambda v: 1 <= v <= MOST_EPISODES, "eval_episodes")
         require(self, "at least 1", lambda v: v is None or v >= 1, "num_envs", "eval_every")
         require(self, "0 or positive", lambda v: v >= 0, "checkpoint_every")
         require(self, "from 0 to 4294967295", lambda v: 0 <= v < 2**32, "seed")
