@@ -11,6 +11,7 @@ from small_runs import SHORT, SMALL, dying_at, fingerprint
 import bisac
 from bisac.cli import run
 from bisac.runs.log import read_progress
+from bisac.runs.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,11 @@ def test_evaluation_for_programs_with_drawn_actions(pendulum, capsys):
     assert longer.lengths.tolist() == [4]
     evaluate = getattr(bisac.evaluate, "__wrapped__", bisac.evaluate)  # without the tests' own check of types
     assert evaluate(policy, episodes=np.int64(3)).returns.tolist() == plain["returns"]
+    for env in (None, "classic/pendulum"):
+        with pytest.raises(bisac.BisacError, match="an evaluation has 1,000,000 episodes at most"):
+            bisac.evaluate(policy, env, episodes=10**400)
+    with pytest.raises(bisac.BisacError, match="--eval-episodes must be from 1 to 1,000,000"):
+        Settings(eval_episodes=10**400)
     for bad in (0, 2.5):
         with pytest.raises(bisac.BisacError, match="episodes must be a whole number, and at least 1"):
             evaluate(policy, episodes=bad)

@@ -143,6 +143,11 @@ def test_runs_that_failed_side_by_side_go_on_each_by_itself(tmp_path, monkeypatc
     outcome = outcome_of(runs, engine)
     assert engine.started == ["sac/seed0", "sac/seed0", "sac/seed1"]
     assert (outcome.complete, outcome.failed) == ([runs[1]], {runs[0].folder: "exit code 1"})
+    for run in runs:
+        pretend(run, 50)
+    stopped = Engine({"sac/seed0": 128 + signal.SIGTERM})  # as somebody wished
+    assert outcome_of(runs, stopped).failed.keys() == {run.folder for run in runs}
+    assert stopped.started == ["sac/seed0"]
 
 
 class LosingEngine(PretendEngine):

@@ -57,7 +57,7 @@ def test_wrong_contestants_are_told(text, problem):
 def test_seeds():
     assert parse_seeds("0:3") == (0, 1, 2)
     assert parse_seeds("4,1,4") == (4, 1)
-    for text in ("x", "3:3", "1:", "", "-1", "-2:3", "0:5000000000"):
+    for text in ("x", "3:3", "1:", "", "-1", "-2:3", "0:5000000000", f"0:{10**30}"):
         with pytest.raises(BisacError, match="--seeds"):
             parse_seeds(text)
 

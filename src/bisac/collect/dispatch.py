@@ -15,7 +15,7 @@ import numpy as np
 from bisac.algos import OffPolicy
 from bisac.collect.collector import Collector, Evaluation, Request
 from bisac.collect.device import DeviceCollector
-from bisac.collect.evaluate import HELD_OUT_STREAM, Evaluator, Exploring, Uniform
+from bisac.collect.evaluate import HELD_OUT_STREAM, MOST_EPISODES, Evaluator, Exploring, Uniform
 from bisac.collect.filming import filmed_episode
 from bisac.collect.host import HostCollector
 from bisac.collect.playing import filmed, play
@@ -96,6 +96,8 @@ def judge(
     deterministic: bool = True,
 ) -> Evaluation:
     """Evaluate a policy on episodes that no training chose its best policy by."""
+    if episodes > MOST_EPISODES:
+        raise BisacError(f"an evaluation has {MOST_EPISODES:,} episodes at most; ask for fewer.")
     if (task := device_task(env, env_args)) is not None:
         policy.check_fits(task.spec)
         return play(task, policy, episodes, seed, HELD_OUT_STREAM, deterministic)

@@ -51,8 +51,6 @@ class Evaluator:
     """The environments of an evaluation, made once."""
 
     def __init__(self, task: Task, episodes: int, seed: int, stream: int = EVALUATION_STREAM):
-        if episodes > MOST_EPISODES:
-            raise BisacError(f"an evaluation has {MOST_EPISODES:,} episodes at most; ask for fewer.")
         copies = 1 if task.is_single else min(episodes, MOST_COPIES)
         self.envs: list[Env] = [task.make() for _ in range(copies)]
         self.spec = task.spec(self.envs[0])

@@ -28,6 +28,7 @@ from bisac.plotting.style import (
     thousands,
 )
 from bisac.runs.demos import DIGEST
+from bisac.sweeps.contestants import as_typed
 from bisac.sweeps.folders import Evaluations, find_runs, read_evaluations
 from bisac.validate import require
 
@@ -89,7 +90,7 @@ def read_run(path: Path) -> FoundRun:
     try:
         algo, run = config["algo"], dict(config["run"])
         hyperparameters = _filled(algo, dict(config["hyperparameters"]), config.get("algo_module"))
-        hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": tuple(run.get("env_arg", ()))}
+        hyperparameters |= {"num_envs": run.get("num_envs"), "env_arg": " ".join(run.get("env_arg", ()))}
         hyperparameters |= {"init": run.get("init"), "with_replay": run.get("with_replay", False)}
         hyperparameters["demos"] = run.get("demos") and f"{Path(run['demos']).name} {config.get(DIGEST, '')[:8]}"
         task, seed = str(config["env"]), int(run["seed"])
@@ -100,7 +101,7 @@ def read_run(path: Path) -> FoundRun:
         raise BisacError(f"{path} is of an algorithm that this bisac does not know: '{algo}'.")
     if not len(evaluations):
         raise BisacError(f"{path} has no evaluation yet; wait for its first.")
-    settings = tuple(sorted((name, _told(value)) for name, value in hyperparameters.items()))
+    settings = tuple(sorted((name, as_typed(value)) for name, value in hyperparameters.items()))
     return FoundRun(path, task, name, settings, seed, evaluations)
 
 
@@ -110,11 +111,6 @@ def _filled(algo: str, hyperparameters: dict[str, Any], module: str | None) -> d
         return dataclasses.asdict(algorithm_from_json(algo, hyperparameters, module))
     except BisacError:  # some of them are gone since
         return hyperparameters
-
-
-def _told(value: Any) -> str:
-    """Return a setting's value as a label tells it."""
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def variant(algo: str, hyperparameters: dict[str, Any]) -> str:

@@ -145,7 +145,7 @@ class _Sweep:
     def _go_on_alone_or_fail(self, process: EndedProcess, whole: EndedProcess) -> None:
         """Let a run wait whose process had others to train, one of which may have failed them all."""
         folder = process.run.folder
-        if whole.run.beside and RunFolder(folder).holds_a_run:
+        if whole.run.beside and not whole.stopped and RunFolder(folder).holds_a_run:
             self._waiting.append(replace(process.run, beside=()))
         else:
             self._failed[folder] = process.reason

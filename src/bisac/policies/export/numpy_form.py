@@ -18,7 +18,7 @@ def files(graph: Graph, metadata: dict[str, str], path: Path) -> dict[Path, byte
     if not path.stem.isidentifier():
         raise BisacError(f"Python cannot import a file called {path.stem}.py; use letters, digits and _ only.")
     script, ours = path.with_suffix(".py"), Path(standalone.__file__).read_bytes()
-    if script.exists() and script.read_bytes().partition(b"\n")[0] != ours.partition(b"\n")[0]:
+    if script.is_file() and script.read_bytes().partition(b"\n")[0] != ours.partition(b"\n")[0]:
         raise BisacError(f"{script} is not what bisac exported; move it away, or choose another file with --out.")
     return {path: packed(graph, metadata), script: ours}
 
